@@ -6,8 +6,10 @@ from collections.abc import Sequence
 
 from recipe.hint.hints.base import WrittenText
 from recipe.hint.prompt import Message
-from recipe.hint.schema import Opinion, Problem, Response, Verdict
+from recipe.hint.schema import Response
 from recipe.hint.turns import RoleSampling, Turn
+from recipe.problems.schema import Problem
+from recipe.verify.schema import Opinion, Verdict
 
 
 class Engine:

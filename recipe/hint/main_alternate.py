@@ -18,12 +18,12 @@ from dataclasses import fields
 from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
 
-from recipe.hint import PROGRAMS
-from recipe.hint.alternation import phases
-from recipe.hint.command.arguments import Parser
-from recipe.hint.errors import HintError, one_line
+from recipe import PROGRAMS
 from recipe.hint.main_hint import run_command
-from recipe.hint.runtime.partner import ServerOptions
+from recipe.run.arguments import Parser
+from recipe.run.errors import HintError, one_line
+from recipe.study.alternation import phases
+from recipe.study.partner import ServerOptions
 
 _OPTIONS = {
     "host": "address of this machine that all machines of the training reach",
@@ -53,14 +53,14 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 def check_and_alternate(server_options: ServerOptions, config: DictConfig) -> None:
     """Check everything, then train both roles, or evaluate the pair."""
-    from recipe.hint.runtime.alternate import Alternation
-    from recipe.hint.runtime.preflight.run import preflight
-    from recipe.hint.runtime.preflight.two_policies import (
+    from recipe.hint.adapter.preflight.run import preflight
+    from recipe.hint.adapter.preflight.two_policies import (
         check_disk_of_roles,
         check_phases,
         check_roles,
         check_server_options,
     )
+    from recipe.study.alternate import Alternation
 
     settings = [str(each) for each in HydraConfig.get().overrides.task]
     method = check_roles(config)

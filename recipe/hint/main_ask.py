@@ -22,13 +22,13 @@ from typing import get_args
 import pyarrow.parquet as pq
 from omegaconf import DictConfig
 
-from recipe.hint.command.arguments import Parser, text
-from recipe.hint.errors import DataError
 from recipe.hint.main_hint import run_command
-from recipe.hint.problems.columns import Labels, make_row, read_problems, write_rows
-from recipe.hint.problems.rows import FieldFault, check_row
-from recipe.hint.report.asked import asked_lines
-from recipe.hint.schema import Kind
+from recipe.problems.columns import Labels, make_row, read_problems, write_rows
+from recipe.problems.rows import FieldFault, check_row
+from recipe.run.arguments import Parser, text
+from recipe.run.errors import DataError
+from recipe.study.report.asked import asked_lines
+from recipe.verify.schema import Kind
 
 # Options that describe a problem which is not in a file.
 _OF_TEXT = ("answer", "solution", "kind", "system_prompt")
@@ -77,10 +77,10 @@ def read_arguments(argv: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
 
 def ask_and_show(given: argparse.Namespace, config: DictConfig) -> None:
     """Check the question and the settings, run, and print."""
-    from recipe.hint.evaluation.draw import apply_evaluation_mode
-    from recipe.hint.runtime.merging import merge_model
-    from recipe.hint.runtime.preflight.evaluation import preflight_evaluation
-    from recipe.hint.runtime.preflight.given import check_given_to_question
+    from recipe.hint.adapter.preflight.evaluation import preflight_evaluation
+    from recipe.hint.adapter.preflight.given import check_given_to_question
+    from recipe.study.evaluation.draw import apply_evaluation_mode
+    from recipe.study.merging import merge_model
 
     check_given_to_question(config, sys.argv[1:])
     with tempfile.TemporaryDirectory() as folder:
@@ -94,8 +94,8 @@ def ask_and_show(given: argparse.Namespace, config: DictConfig) -> None:
             print("the question and the settings can be used")
             return
         merge_model(config, functools.partial(print, flush=True))
-        from recipe.hint.runtime.asking import ASKED_FILE, AskRunner
-        from recipe.hint.runtime.launcher import run_to_its_end
+        from recipe.run.launcher import run_to_its_end
+        from recipe.study.asking import ASKED_FILE, AskRunner
 
         path = run_to_its_end(config, AskRunner).root / ASKED_FILE
     asked = json.loads(path.read_text(encoding="utf-8"))
@@ -122,9 +122,9 @@ def write_question(given: argparse.Namespace, config: DictConfig, target: Path) 
             raise DataError(f"{_ARGUMENTS.get(fault.column, '--problem')}: {fault}") from fault
         write_rows([row], target)
         return
-    from recipe.hint.runtime.paths import TRAIN, VAL
-    from recipe.hint.runtime.preflight.data import check_given
-    from recipe.hint.runtime.preflight.settings import files_of
+    from recipe.hint.adapter.preflight.data import check_given
+    from recipe.hint.adapter.preflight.settings import files_of
+    from recipe.run.paths import TRAIN, VAL
 
     if not given.file:
         check_given(config, (VAL,))

@@ -18,8 +18,10 @@ from pathlib import Path
 
 from omegaconf import DictConfig
 
-from recipe.hint.bench.control_settings import ControlSettings
-from recipe.hint.bench.settings import (
+from recipe.hint.main_hint import run_command
+from recipe.run.ending import errors_in_one_line
+from recipe.study.bench.control_settings import ControlSettings
+from recipe.study.bench.settings import (
     BenchSettings,
     TurnCostSettings,
     apply_bench_mode,
@@ -27,8 +29,6 @@ from recipe.hint.bench.settings import (
     read_arguments,
     split_arguments,
 )
-from recipe.hint.command.ending import errors_in_one_line
-from recipe.hint.main_hint import run_command
 
 
 def main() -> None:
@@ -61,13 +61,13 @@ def main() -> None:
 
 def check_and_launch(bench: BenchSettings, config: DictConfig) -> None:
     """Run all arms in one run, checked like a training run before anything is started."""
-    from recipe.hint.runtime.preflight.run import preflight
+    from recipe.hint.adapter.preflight.run import preflight
 
     apply_bench_mode(config, bench)
     print("\n".join(preflight(config, sys.argv[1:])), flush=True)
     if config.preflight_only:
         return
-    from recipe.hint.bench.launcher import launch_bench
+    from recipe.study.bench.launcher import launch_bench
 
     freeze_weights(config)
     print("\n".join(launch_bench(config)), flush=True)
@@ -82,7 +82,7 @@ def _control(name: str) -> None:
 
 
 def _launch_control(settings: ControlSettings, config: DictConfig) -> None:
-    from recipe.hint.bench.launcher import launch_control
+    from recipe.study.bench.launcher import launch_control
 
     print("\n".join(launch_control(config, settings)), flush=True)
 
@@ -97,14 +97,14 @@ def _turns(name: str) -> None:
 
 
 def _print_turns(settings: TurnCostSettings, config: DictConfig) -> None:
-    from recipe.hint.bench.turn_cost import measure
+    from recipe.study.bench.turn_cost import measure
 
     print("\n".join(measure(config, settings)), flush=True)
 
 
 def _scale(_: str) -> None:
     """Print a row per simulated case, as it is there."""
-    from recipe.hint.bench.scale import scale_lines
+    from recipe.study.bench.scale import scale_lines
 
     with errors_in_one_line():
         for line in scale_lines(sys.argv[1:]):

@@ -18,12 +18,12 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from recipe.hint import PROGRAMS
-from recipe.hint.campaign import read_campaign
-from recipe.hint.command.arguments import Parser
-from recipe.hint.command.ending import errors_in_one_line
-from recipe.hint.errors import ConfigError
-from recipe.hint.runtime.campaign import Driver, Job, check_claims, jobs_of, keep_file
+from recipe import PROGRAMS
+from recipe.run.arguments import Parser
+from recipe.run.ending import errors_in_one_line
+from recipe.run.errors import ConfigError
+from recipe.study.campaign import read_campaign
+from recipe.study.campaign_runs import Driver, Job, check_claims, jobs_of, keep_file
 
 _CHECK_S = 1800.0
 

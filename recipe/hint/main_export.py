@@ -10,8 +10,8 @@ import argparse
 import sys
 from pathlib import Path
 
-from recipe.hint.command.arguments import Parser
-from recipe.hint.command.ending import errors_in_one_line
+from recipe.run.arguments import Parser
+from recipe.run.ending import errors_in_one_line
 
 
 @errors_in_one_line(hears_sigterm=True)
@@ -22,11 +22,11 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("out", type=Path, help="folder to make")
     parser.add_argument("--dtype", choices=("bf16", "fp32"), default="bf16")
     given = parser.parse_args(argv)
-    from recipe.hint.runtime.merging import check_export
+    from recipe.study.merging import check_export
 
     check_export(given.checkpoint, given.out)
     print("reading the checkpoint ...", file=sys.stderr, flush=True)
-    from recipe.hint.runtime.export import export_model
+    from recipe.study.export import export_model
 
     export_model(given.checkpoint, given.out, given.dtype)
     print(f"{given.out}: {given.dtype} weights, tokenizer and model card")

@@ -17,13 +17,13 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from recipe.hint.bench.gpu_check import PARTS, Check, NotHereError
-from recipe.hint.command.arguments import Parser
-from recipe.hint.command.ending import errors_in_one_line
-from recipe.hint.errors import ConfigError, DataError, HintError
-from recipe.hint.runtime.preflight.machine import has_gpu
-from recipe.hint.typed import finite
-from recipe.hint.whole_file import write_whole
+from recipe.hint.adapter.preflight.machine import has_gpu
+from recipe.run.arguments import Parser
+from recipe.run.ending import errors_in_one_line
+from recipe.run.errors import ConfigError, DataError, HintError
+from recipe.run.typed import finite
+from recipe.run.whole_file import write_whole
+from recipe.study.bench.gpu_check import PARTS, Check, NotHereError
 
 Result = dict[str, Any]
 

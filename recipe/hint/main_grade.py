@@ -26,15 +26,15 @@ from typing import BinaryIO
 
 from tqdm import tqdm
 
-from recipe.hint.command.arguments import Parser
-from recipe.hint.command.ending import errors_in_one_line
-from recipe.hint.errors import DataError
-from recipe.hint.schema import UNGRADED, Verdict
-from recipe.hint.typed import finite, write_json
-from recipe.hint.verify.options import GradeOptions
-from recipe.hint.verify.pool.workers import VerifierPool
-from recipe.hint.verify.rows import GradeRow, read_row
-from recipe.hint.whole_file import whole_file
+from recipe.run.arguments import Parser
+from recipe.run.ending import errors_in_one_line
+from recipe.run.errors import DataError
+from recipe.run.typed import finite, write_json
+from recipe.run.whole_file import whole_file
+from recipe.verify.options import GradeOptions
+from recipe.verify.pool.workers import VerifierPool
+from recipe.verify.rows import GradeRow, read_row
+from recipe.verify.schema import UNGRADED, Verdict
 
 # Rows in the air: enough to keep the workers busy beside a slow grade, and little memory.
 _CHUNK_ROWS = 32

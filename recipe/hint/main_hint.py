@@ -15,6 +15,7 @@ from hydra.errors import HydraException
 from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
 
+from recipe.hint.adapter.preflight.machine import has_gpu
 from recipe.hint.command.aliases import resolve_aliases
 from recipe.hint.command.compose import (
     CONFIG_DIR,
@@ -24,11 +25,10 @@ from recipe.hint.command.compose import (
     set_config_paths,
     split_command,
 )
-from recipe.hint.command.ending import errors_in_one_line
 from recipe.hint.command.help import help_text
-from recipe.hint.errors import ConfigError
-from recipe.hint.runtime.multirun import Sweep, is_multirun
-from recipe.hint.runtime.preflight.machine import has_gpu
+from recipe.run.ending import errors_in_one_line
+from recipe.run.errors import ConfigError
+from recipe.study.multirun import Sweep, is_multirun
 
 
 def main() -> None:
@@ -38,15 +38,15 @@ def main() -> None:
 
 def check_and_launch(config: DictConfig) -> None:
     """Check everything, print what will run, and run it."""
-    from recipe.hint.evaluation.draw import apply_evaluation_mode
-    from recipe.hint.evaluation.play import evaluated_method
-    from recipe.hint.runtime.merging import merge_model
-    from recipe.hint.runtime.preflight.evaluation import preflight_evaluation
-    from recipe.hint.runtime.preflight.folder import is_finished
-    from recipe.hint.runtime.preflight.given import check_given_to_evaluation
-    from recipe.hint.runtime.preflight.run import preflight
-    from recipe.hint.runtime.reporter import closing_lines
-    from recipe.hint.runtime.run_folder import RunFolder
+    from recipe.hint.adapter.preflight.evaluation import preflight_evaluation
+    from recipe.hint.adapter.preflight.folder import is_finished
+    from recipe.hint.adapter.preflight.given import check_given_to_evaluation
+    from recipe.hint.adapter.preflight.run import preflight
+    from recipe.run.reporter import closing_lines
+    from recipe.run.run_folder import RunFolder
+    from recipe.study.evaluation.draw import apply_evaluation_mode
+    from recipe.study.evaluation.play import evaluated_method
+    from recipe.study.merging import merge_model
 
     if config.trainer.eval_only:
         check_given_to_evaluation(config, sys.argv[1:])
@@ -63,7 +63,7 @@ def check_and_launch(config: DictConfig) -> None:
         print("nothing to do: the last step is trained and saved")
         print("\n".join(closing_lines(RunFolder(config.hint.run_dir))), flush=True)
         return
-    from recipe.hint.runtime.launcher import launch
+    from recipe.run.launcher import launch
 
     print("\n".join(launch(config)), flush=True)
 
@@ -95,11 +95,11 @@ def run_command(
                 return
             # In here too: Hydra would print the overrides beside an error that passes through it.
             with settings_errors_in_one_line():
-                from recipe.hint.runtime.attention import choose_attention
-                from recipe.hint.runtime.environment import set_environment
-                from recipe.hint.runtime.preflight.keys import check_keys
-                from recipe.hint.runtime.preflight.machine import check_machine
-                from recipe.hint.runtime.preflight.settings import check_sections, setting
+                from recipe.hint.adapter.attention import choose_attention
+                from recipe.hint.adapter.preflight.keys import check_keys
+                from recipe.hint.adapter.preflight.machine import check_machine
+                from recipe.hint.adapter.preflight.settings import check_sections, setting
+                from recipe.run.environment import set_environment
 
                 check_sections(config)
                 # Before the libraries that read the environment when they are imported.
@@ -128,7 +128,7 @@ def warm_processes(config: DictConfig) -> contextlib.AbstractContextManager[Any]
     is_off = other_cluster or has_nodes or os.environ.get("HINT_NO_FORK_SERVER")
     if config.preflight_only or config.trainer.device != "cpu" or is_off:
         return contextlib.nullcontext()
-    from recipe.hint.runtime.cpu.fork_server_process import fork_server
+    from recipe.laptop.fork_server_process import fork_server
 
     return fork_server()
 

@@ -23,17 +23,18 @@ from functools import partial
 from pathlib import Path
 from types import ModuleType
 
-from recipe.hint.command.arguments import Parser, text
-from recipe.hint.command.ending import errors_in_one_line
-from recipe.hint.errors import DataError
-from recipe.hint.problems import checks, offline_command, prefixes
-from recipe.hint.problems.columns import check_file, check_target, write_rows
-from recipe.hint.problems.prepare import Keys, Origin, Prepared, read_local
-from recipe.hint.problems.programs import check_programs
-from recipe.hint.problems.rows import KINDS
-from recipe.hint.problems.sources import SOURCES, Source, find_source, read_source
-from recipe.hint.typed import finite
-from recipe.hint.verify.pool.workers import VerifierPool
+from recipe.problems import checks, prefixes
+from recipe.problems.columns import check_file, check_target, write_rows
+from recipe.problems.prepare import Keys, Origin, Prepared, read_local
+from recipe.problems.programs import check_programs
+from recipe.problems.rows import KINDS
+from recipe.problems.sources import SOURCES, Source, find_source, read_source
+from recipe.run.arguments import Parser, text
+from recipe.run.ending import errors_in_one_line
+from recipe.run.errors import DataError
+from recipe.run.typed import finite
+from recipe.study import offline_command
+from recipe.verify.pool.workers import VerifierPool
 
 _KEYS = ("problem", "answer", "solution", "id", "options")
 
@@ -255,7 +256,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         _COMMANDS[argv[0]](argv[1:])
         return
     # What the verifier logs of single answers is told in one warning for all.
-    logging.getLogger("recipe.hint.verify").setLevel(logging.ERROR)
+    logging.getLogger("recipe.verify").setLevel(logging.ERROR)
     given = _parser().parse_args(argv)
     source = find_source(given.input)
     try:

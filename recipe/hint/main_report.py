@@ -26,23 +26,23 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
-from recipe.hint.command.arguments import Parser
 from recipe.hint.command.compose import CONFIG_DIR, primary_config, set_config_paths
-from recipe.hint.command.ending import errors_in_one_line
-from recipe.hint.command.streams import is_output_lost
-from recipe.hint.errors import ConfigError, DataError
-from recipe.hint.evaluation.comparison import compare_runs
-from recipe.hint.evaluation.results import evaluation_table, recompute
-from recipe.hint.report.campaign import CampaignResult
-from recipe.hint.report.campaign_folder import keep_results, read_results_of
-from recipe.hint.report.campaign_page import results_page
-from recipe.hint.report.runs import RunResult, accuracy_curve, read_run
-from recipe.hint.report.same import compare_records, vllm_difference
-from recipe.hint.report.samples import sample_lines
-from recipe.hint.report.training import draw_learning, training_table
 from recipe.hint.samples import REASONS
-from recipe.hint.tiny.two_turn.work import work_right
-from recipe.hint.whole_file import write_whole
+from recipe.run.arguments import Parser
+from recipe.run.ending import errors_in_one_line
+from recipe.run.errors import ConfigError, DataError
+from recipe.run.streams import is_output_lost
+from recipe.run.whole_file import write_whole
+from recipe.study.evaluation.comparison import compare_runs
+from recipe.study.evaluation.results import evaluation_table, recompute
+from recipe.study.report.campaign import CampaignResult
+from recipe.study.report.campaign_folder import keep_results, read_results_of
+from recipe.study.report.campaign_page import results_page
+from recipe.study.report.runs import RunResult, accuracy_curve, read_run
+from recipe.study.report.same import compare_records, vllm_difference
+from recipe.study.report.samples import sample_lines
+from recipe.study.report.training import draw_learning, training_table
+from recipe.worlds.two_turn.work import work_right
 
 _MORE = {"work": work_right}  # measures of the embedded worlds
 
@@ -191,8 +191,8 @@ def _html(argv: list[str]) -> int:
     if not 3 <= given.max_mb <= 500:
         parser.error(f"--max-mb {given.max_mb}: it must be from 3 to 500; the charts take 2")
     _check_folders(given.runs)
-    from recipe.hint.report.page.folder import read_folder
-    from recipe.hint.report.page.render import render_page
+    from recipe.study.report.page.folder import read_folder
+    from recipe.study.report.page.render import render_page
 
     runs = []
     for folder in given.runs:

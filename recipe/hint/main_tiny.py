@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING
 # time as soon as another process wants a core: measured 3.5 s instead of 0.4 s per update.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
-from recipe.hint.command.arguments import Parser  # noqa: E402
-from recipe.hint.command.ending import errors_in_one_line  # noqa: E402
+from recipe.run.arguments import Parser  # noqa: E402
+from recipe.run.ending import errors_in_one_line  # noqa: E402
 
 if TYPE_CHECKING:
-    from recipe.hint.tiny.worlds import World
+    from recipe.worlds.worlds import World
 
 WORLD_NAMES = ("one_turn", "two_turn", "three_turn")  # here: the worlds need torch
 PARTS = ("problems", "tokenizer", "base", "measurement")
@@ -62,7 +62,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Build the chosen parts in their order, then the list of hashes."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
     arguments = read_arguments(argv)
-    from recipe.hint.tiny.worlds import WORLDS, with_other_tables
+    from recipe.worlds.worlds import WORLDS, with_other_tables
 
     world = WORLDS[arguments.world]
     if arguments.tables is not None:
@@ -83,7 +83,7 @@ def build_parts(arguments: argparse.Namespace, world: World, out: Path) -> None:
         DataError: If a part that it needs is missing.
         OSError: If the disk refuses.
     """
-    from recipe.hint.tiny import build
+    from recipe.worlds import build
 
     if "problems" in arguments.only:
         build.build_problems(world, out)

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from typing import get_args
 
 from recipe.hint.record import PromptRecord
-from recipe.hint.schema import FINAL_HINT_FAILURES, Basis
+from recipe.hint.schema import FINAL_HINT_FAILURES
+from recipe.verify.schema import Basis
 
 _HINT_FAILURES = (*FINAL_HINT_FAILURES, "too_long")
 

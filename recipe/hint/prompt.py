@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from recipe.hint.errors import ConfigError
 from recipe.hint.schema import USABLE_HINTS, HintStatus
+from recipe.run.errors import ConfigError
 
 # protocol
 ANSWER_SYSTEM_PROMPT = "Please reason step by step, and put your final answer within \\boxed{}."

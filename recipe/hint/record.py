@@ -12,9 +12,11 @@ from pydantic import TypeAdapter
 
 from recipe.hint.conversations import Conversation
 from recipe.hint.credit.rows import CreditRow, has_signal
-from recipe.hint.schema import HintStatus, Opinion, Problem, Verdict, share_right
+from recipe.hint.schema import HintStatus, share_right
 from recipe.hint.turns import Place, Round, Turn
-from recipe.hint.typed import fields_of
+from recipe.problems.schema import Problem
+from recipe.run.typed import fields_of
+from recipe.verify.schema import Opinion, Verdict
 
 _SHAPES_PER_PROMPT, _SHAPE_CHARS, _READ_CHARS = 8, 60, 500
 _TOKEN = re.compile(r"\\(?:[A-Za-z]+|.)|[^\W\d_]+(?:\s+[^\W\d_]+)*|\d+|\s+|.", re.DOTALL)

@@ -13,17 +13,15 @@ from typing import Any, NamedTuple
 from recipe.hint.conversations import conversations
 from recipe.hint.credit.rows import CreditRow
 from recipe.hint.engine import Engine
-from recipe.hint.errors import TeacherSilentError
 from recipe.hint.hints.base import Endpoint, HintResult, HintSource, WrittenText
 from recipe.hint.hints.logprob_gain import logprob_gains
 from recipe.hint.methods.base import Method
 from recipe.hint.prompt import Message, Texts
 from recipe.hint.record import Outcome, PromptRecord, PublishedRow, RoundRecord, verdict_counts
 from recipe.hint.samples import pack_sample
-from recipe.hint.schema import Opinion, Problem, ProblemState, Response, Verdict
+from recipe.hint.schema import ProblemState, Response
 from recipe.hint.seeds import RolloutSeeds
 from recipe.hint.settings import HintSettings, style_of
-from recipe.hint.together import gather_or_cancel
 from recipe.hint.turns import (
     Place,
     Prompt,
@@ -36,6 +34,10 @@ from recipe.hint.turns import (
     conversation_to,
     turn_at,
 )
+from recipe.problems.schema import Problem
+from recipe.run.errors import TeacherSilentError
+from recipe.run.together import gather_or_cancel
+from recipe.verify.schema import Opinion, Verdict
 
 
 @dataclass(frozen=True, slots=True)

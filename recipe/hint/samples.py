@@ -14,10 +14,12 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any
 
-from recipe.hint.errors import ConfigError
 from recipe.hint.record import PromptRecord, odd_shape
-from recipe.hint.schema import Opinion, Problem, Verdict, seed_at
+from recipe.hint.schema import seed_at
 from recipe.hint.turns import Place, Round
+from recipe.problems.schema import Problem
+from recipe.run.errors import ConfigError
+from recipe.verify.schema import Opinion, Verdict
 
 # Why a prompt is kept.
 REASONS = (

@@ -11,15 +11,15 @@ from typing import Any, Literal
 import yaml
 from omegaconf import DictConfig, OmegaConf
 
-from recipe.hint.errors import ConfigError
 from recipe.hint.hints.teacher_settings import TeacherSettings
 from recipe.hint.methods import METHODS, Method, get_method
 from recipe.hint.methods.base import Draws, MethodSettings
 from recipe.hint.prompt import Style, Texts, load_texts
 from recipe.hint.samples import SampleSettings
 from recipe.hint.schema import MAX_LEVELS
-from recipe.hint.typed import read_typed
-from recipe.hint.verify.options import GradeOptions, Isolation
+from recipe.run.errors import ConfigError
+from recipe.run.typed import read_typed
+from recipe.verify.options import GradeOptions, Isolation
 
 BUILT_IN_LEVELS = 3
 _GENERATED = ("self_generated", "teacher")

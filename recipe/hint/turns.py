@@ -16,7 +16,9 @@ from typing import ClassVar, Literal, NamedTuple
 from recipe.hint.hints.base import HintResult
 from recipe.hint.hints.fitting import cut_at_sentence
 from recipe.hint.prompt import Messages, Prompt, Style, Texts, with_hint
-from recipe.hint.schema import HintStatus, Problem, Response, Verdict, share_right
+from recipe.hint.schema import HintStatus, Response, share_right
+from recipe.problems.schema import Problem
+from recipe.verify.schema import Verdict
 
 
 class Place(NamedTuple):

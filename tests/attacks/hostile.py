@@ -19,8 +19,9 @@ from recipe.hint.hints.leak import find_leaks
 from recipe.hint.hints.self_generated import parse_hint_levels
 from recipe.hint.hints.solution_prefix import answer_start
 from recipe.hint.methods.ghpo import format_score
-from recipe.hint.schema import Item, Kind, Problem
-from recipe.hint.verify.grading import quick_grade
+from recipe.problems.schema import Problem
+from recipe.verify.grading import quick_grade
+from recipe.verify.schema import Item, Kind
 
 MAX_CHARS = 100_000
 _ALLOWED_S, _LIMIT_S = 0.05, 0.5
@@ -193,7 +194,7 @@ def callers(place: str, text: str) -> dict[str, Callable[[], object]]:
         "what is cut": lambda: cut_at_sentence(text, lambda hint: len(hint) < len(text) // 2),
         "a form": lambda: format_score(f"<think>{text}</think><answer>{text}</answer>"),
     }
-    if place.startswith(("recipe.hint.verify", "recipe.hint.problems")):
+    if place.startswith(("recipe.verify", "recipe.problems")):
         return grades
     return hints if place.startswith("recipe.hint") else grades | hints
 

@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Sequence
 
 from attacks.value_changing import Case
-from recipe.hint.schema import Item, Reason
-from recipe.hint.verify.pool.workers import VerifierPool
+from recipe.verify.pool.workers import VerifierPool
+from recipe.verify.schema import Item, Reason
 
 _CHUNK = 500
 TIMEOUT_S = 5.0

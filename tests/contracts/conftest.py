@@ -2,8 +2,8 @@ import os
 import sys
 from pathlib import Path
 
-from recipe.hint.runtime.environment import CPU_ENVIRONMENT
-from recipe.hint.runtime.preflight.machine import has_gpu
+from recipe.hint.adapter.preflight.machine import has_gpu
+from recipe.run.environment import CPU_ENVIRONMENT
 
 # For the helpers beside the tests; --import-mode=importlib adds no folder by itself.
 sys.path.insert(0, str(Path(__file__).parent))

@@ -24,7 +24,7 @@ from verl.plugin.platform import get_platform
 from verl.utils import device, distributed, seqlen_balancing, torch_functional
 from verl.utils.model import load_valuehead_model
 
-from recipe.hint.runtime.cpu import device as cpu_platform
+from recipe.laptop import device as cpu_platform
 
 
 def error_of(call: Callable[[], Any]) -> str:

@@ -12,14 +12,16 @@ from verl.trainer.ppo import core_algos
 from verl.trainer.ppo.v1 import PPOTrainerSync
 from verl.utils import tensordict_utils as tu
 
+from recipe.hint.adapter import store
+from recipe.hint.adapter.credit import CreditMixin
+from recipe.hint.adapter.models import ask_for_models
 from recipe.hint.methods.score import Score, ScoreSettings
 from recipe.hint.prompt import Texts
 from recipe.hint.rollout import PromptRollout, RolloutParts
-from recipe.hint.runtime import store
-from recipe.hint.runtime.credit import CreditMixin
-from recipe.hint.runtime.models import ask_for_models
-from recipe.hint.schema import Problem, ProblemState, Response, Verdict
+from recipe.hint.schema import ProblemState, Response
 from recipe.hint.settings import HintSettings
+from recipe.problems.schema import Problem
+from recipe.verify.schema import Verdict
 
 MESSAGES = ({"role": "user", "content": "2+2"},)
 

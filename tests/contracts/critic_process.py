@@ -21,11 +21,11 @@ from verl.utils.config import omega_conf_to_dataclass
 from verl.workers.config import TrainingWorkerConfig
 from verl.workers.engine_workers import TrainingWorker
 
+from recipe.hint.adapter.archer import UtteranceLearner
+from recipe.hint.adapter.critic import CriticWorker, UtteranceCriticWorker, turn_value_loss
 from recipe.hint.credit.archer import UtteranceCriticSettings
 from recipe.hint.credit.replay import Transition
 from recipe.hint.main_hint import CONFIG_DIR, set_config_paths
-from recipe.hint.runtime.archer import UtteranceLearner
-from recipe.hint.runtime.critic import CriticWorker, UtteranceCriticWorker, turn_value_loss
 
 os.environ.update(RANK="0", WORLD_SIZE="1", MASTER_ADDR="127.0.0.1", MASTER_PORT="0")
 PROMPTS = [[5, 6, 7], [8, 9, 10, 11], [5, 6, 7]]

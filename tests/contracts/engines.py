@@ -20,7 +20,7 @@ ENGINE = {
     "distributed_executor_backend": "uni",
     "max_model_len": 256,
     "max_num_seqs": 64,
-    "worker_extension_cls": "recipe.hint.runtime.cpu.rollout.CpuWorkerExtension",
+    "worker_extension_cls": "recipe.laptop.rollout.CpuWorkerExtension",
     "logprobs_mode": "processed_logprobs",
 }
 
@@ -41,7 +41,7 @@ def run_process(script: str, *args: str, timeout_s: float = 900) -> Any:
 
 def environment() -> dict[str, str]:
     """That of a process of a CPU run."""
-    from recipe.hint.runtime.environment import CPU_ENVIRONMENT, QUIET_ENVIRONMENT
+    from recipe.run.environment import CPU_ENVIRONMENT, QUIET_ENVIRONMENT
 
     # One thread: on a busy machine several wait for the slowest at every layer.
     own = {"PYTHONPATH": str(ROOT), "VLLM_LOGGING_LEVEL": "ERROR", "OMP_NUM_THREADS": "1"}

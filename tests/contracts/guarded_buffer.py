@@ -3,8 +3,8 @@
 import transfer_queue as tq
 from omegaconf import OmegaConf
 
-from recipe.hint.runtime import sampling_guard
-from recipe.hint.runtime.sampling_guard import guard
+from recipe.hint.adapter import sampling_guard
+from recipe.hint.adapter.sampling_guard import guard
 
 LIMIT_S = 10.0
 

@@ -16,11 +16,11 @@ from sync_process import perturb, sync
 from transformers import AutoModelForCausalLM, AutoTokenizer
 from vllm import LLM, SamplingParams
 
+from recipe.hint.adapter.chat_template import refuses_system
 from recipe.hint.hints.self_generated import hint_request
 from recipe.hint.prompt import fold_system, load_texts
-from recipe.hint.runtime.chat_template import refuses_system
-from recipe.hint.tiny.architectures import FAMILIES
-from recipe.hint.tiny.random_model import build_model
+from recipe.worlds.architectures import FAMILIES
+from recipe.worlds.random_model import build_model
 
 LENGTH = 40
 

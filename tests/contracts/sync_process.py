@@ -17,7 +17,7 @@ from transformers import AutoModelForCausalLM
 from verl.workers.rollout.vllm_rollout.bucketed_weight_transfer import BucketedWeightSender
 from vllm import LLM, SamplingParams
 
-from recipe.hint.runtime.cpu.rollout import CpuWorkerExtension
+from recipe.laptop.rollout import CpuWorkerExtension
 
 BUCKET_MB = 1  # the model has 3.4 MB: several buckets
 

@@ -9,9 +9,9 @@ from transformers import AutoConfig, AutoModelForCausalLM
 from verl.utils.model import load_valuehead_model
 from verl.workers.config import HFModelConfig
 
-from recipe.hint import REPOSITORY
-from recipe.hint.errors import ConfigError
-from recipe.hint.runtime.attention import FLASH, NAME, choose_attention
+from recipe import REPOSITORY
+from recipe.hint.adapter.attention import FLASH, NAME, choose_attention
+from recipe.run.errors import ConfigError
 
 MODEL = "actor_rollout_ref.model"
 

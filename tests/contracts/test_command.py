@@ -12,7 +12,7 @@ import pytest
 import yaml
 from omegaconf import OmegaConf
 
-from recipe.hint import REPOSITORY
+from recipe import REPOSITORY
 from recipe.hint.command.compose import CONFIG_DIR, flat_names, primary_config
 from recipe.hint.command.help import help_text
 from recipe.hint.methods import METHODS

@@ -1,4 +1,4 @@
-"""The gaps of verl on a machine without an accelerator, one test per gap (runtime/cpu_platform.py).
+"""The gaps of verl on a machine without an accelerator, one test per gap (laptop_platform.py).
 
 The gaps are closed by patching the process, so the patched process is one of its own:
 cpu_process.py, which prints what it saw with and without the patches.
@@ -13,9 +13,9 @@ from omegaconf import OmegaConf
 from verl.plugin.platform import platform_manager
 from verl.plugin.platform.platform_base import PlatformBase
 
-from recipe.hint.runtime.cpu import device as cpu_platform
-from recipe.hint.runtime.environment import set_environment
-from recipe.hint.runtime.preflight.machine import has_gpu
+from recipe.hint.adapter.preflight.machine import has_gpu
+from recipe.laptop import device as cpu_platform
+from recipe.run.environment import set_environment
 
 pytestmark = pytest.mark.slow
 
@@ -107,8 +107,8 @@ def test_every_call_that_verl_makes_on_its_device_exists(seen):
 
 def test_the_plugin_does_nothing_on_another_platform():
     code = (
-        "import sys, recipe.hint.runtime.plugin; "
-        "print(sorted({'torch', 'verl', 'recipe.hint.runtime.cpu.device'} & set(sys.modules)))"
+        "import sys, recipe.laptop.plugin; "
+        "print(sorted({'torch', 'verl', 'recipe.laptop.device'} & set(sys.modules)))"
     )
     done = subprocess.run(
         [sys.executable, "-c", code],

@@ -19,9 +19,9 @@ from verl.trainer.ppo.v1 import PPOTrainer, PPOTrainerSeparateAsync
 from verl.trainer.ppo.v1.utils import MetricsAggregator
 from verl.utils import fsdp_utils
 
-from recipe.hint.runtime.cpu import transfer as cpu_transfer
-from recipe.hint.runtime.cpu.transfer import BACKEND, GlooCheckpointEngine, Meeting
-from recipe.hint.runtime.trainer import TRAINERS
+from recipe.hint.adapter.trainer import TRAINERS
+from recipe.laptop import transfer as cpu_transfer
+from recipe.laptop.transfer import BACKEND, GlooCheckpointEngine, Meeting
 
 SEPARATE = TRAINERS["separate_async"]
 # 4 x 3 x 4 bytes = 48, 5 x 2 = 10 (the next begins at 64), 8, 0-dimensional 4: 76 bytes.
@@ -231,7 +231,7 @@ def test_the_metrics_of_a_step_count_the_records_of_all_its_updates(monkeypatch)
 
     monkeypatch.setattr(PPOTrainer, "step", two_updates)
     monkeypatch.setattr(
-        "recipe.hint.runtime.trainer.hint_metrics.step_metrics",
+        "recipe.hint.adapter.trainer.hint_metrics.step_metrics",
         lambda records, max_level: {"prompts": float(len(records))},
     )
     trainer = SEPARATE.__new__(SEPARATE)
@@ -246,7 +246,7 @@ def test_the_metrics_of_a_step_count_the_records_of_all_its_updates(monkeypatch)
     written = []
     trainer.folder = SimpleNamespace(append_samples=written.extend)
     monkeypatch.setattr(
-        "recipe.hint.runtime.trainer.hint_metrics.verify_metrics",
+        "recipe.hint.adapter.trainer.hint_metrics.verify_metrics",
         lambda records: {"ungraded": float(len(records))},
     )
     metrics = {}

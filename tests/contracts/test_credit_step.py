@@ -9,9 +9,9 @@ from credit_trainer import Queue, Trainer, filled, score
 from transfer_queue import KVBatchMeta
 from verl.trainer.ppo.v1 import PPOTrainerSync
 
+from recipe.hint.adapter.critic import turn_value_loss
 from recipe.hint.methods.archer import Archer, ArcherSettings
 from recipe.hint.methods.grpo import Grpo
-from recipe.hint.runtime.critic import turn_value_loss
 
 LITE = Archer(settings=ArcherSettings(variant="lite"))
 

@@ -9,7 +9,7 @@ import pytest
 from hydra.errors import ConfigCompositionException
 from omegaconf import OmegaConf
 
-from recipe.hint import REPOSITORY
+from recipe import REPOSITORY
 from recipe.hint.command.aliases import resolve_aliases
 from recipe.hint.command.compose import CONFIG_DIR, choose_hardware, explain
 from recipe.hint.methods import METHODS

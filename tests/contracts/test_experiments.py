@@ -16,11 +16,11 @@ import pytest
 from hydra.errors import MissingConfigException
 
 from recipe.hint import main_hint
-from recipe.hint.campaign import read_campaign
+from recipe.hint.adapter import attention
+from recipe.hint.adapter.preflight import machine as preflight_machine
 from recipe.hint.command.compose import explain
 from recipe.hint.hints.teacher_cache import CachedResponse, ResponseCache
-from recipe.hint.runtime import attention
-from recipe.hint.runtime.preflight import machine as preflight_machine
+from recipe.study.campaign import read_campaign
 
 pytestmark = pytest.mark.slow
 

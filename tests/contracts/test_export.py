@@ -22,9 +22,9 @@ from torch.testing._internal.distributed.fake_pg import FakeStore
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from recipe.hint.main_export import main
-from recipe.hint.runtime import merging
-from recipe.hint.runtime.checkpoints import mark_complete
-from recipe.hint.runtime.merging import merge_model
+from recipe.run.checkpoints import mark_complete
+from recipe.study import merging
+from recipe.study.merging import merge_model
 
 BASE = Path(__file__).parents[2] / "data/tiny/base"
 

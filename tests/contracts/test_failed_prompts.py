@@ -1,11 +1,11 @@
-"""Prompts that failed: which runs go on without them, and which end (runtime/sampling_guard.py)."""
+"""Prompts that failed: which runs go on without them, and which end (adapter/sampling_guard.py)."""
 
 import pytest
 import transfer_queue as tq
 from guarded_buffer import Queue, guarded, sample
 from verl.trainer.ppo.v1.replay_buffer import ReplayBuffer, ReplayBufferAsync
 
-from recipe.hint.errors import HintError
+from recipe.run.errors import HintError
 
 BOTH = pytest.mark.parametrize("buffer_class", [ReplayBuffer, ReplayBufferAsync])
 

@@ -11,9 +11,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from recipe.hint.runtime.cpu import fork_server_process
-from recipe.hint.runtime.cpu.fork_client_process import SOCKET
-from recipe.hint.runtime.cpu.fork_server_process import fork_server
+from recipe.laptop import fork_server_process
+from recipe.laptop.fork_client_process import SOCKET
+from recipe.laptop.fork_server_process import fork_server
 
 pytestmark = pytest.mark.slow
 

@@ -3,21 +3,21 @@
 import pytest
 from omegaconf import OmegaConf
 
-from recipe.hint.errors import ConfigError, DataError
-from recipe.hint.evaluation.draw import apply_evaluation_mode
-from recipe.hint.problems.columns import make_row, write_rows
-from recipe.hint.runtime.preflight import machine
-from recipe.hint.runtime.preflight.data import read_files
-from recipe.hint.runtime.preflight.evaluation import preflight_evaluation
-from recipe.hint.runtime.preflight.folder import check_run_folder
-from recipe.hint.runtime.preflight.given import (
+from recipe.hint.adapter.preflight import machine
+from recipe.hint.adapter.preflight.data import read_files
+from recipe.hint.adapter.preflight.evaluation import preflight_evaluation
+from recipe.hint.adapter.preflight.folder import check_run_folder
+from recipe.hint.adapter.preflight.given import (
     check_given_to_evaluation,
     check_given_to_question,
 )
-from recipe.hint.runtime.preflight.machine import check_machine
-from recipe.hint.runtime.preflight.settings import check_settings
-from recipe.hint.runtime.preflight.teacher import check_teacher
+from recipe.hint.adapter.preflight.machine import check_machine
+from recipe.hint.adapter.preflight.settings import check_settings
+from recipe.hint.adapter.preflight.teacher import check_teacher
 from recipe.hint.settings import build_method, settings_of
+from recipe.problems.columns import make_row, write_rows
+from recipe.run.errors import ConfigError, DataError
+from recipe.study.evaluation.draw import apply_evaluation_mode
 
 ROLLOUT = "actor_rollout_ref.rollout"
 WRONG_FOR_EVALUATION = {

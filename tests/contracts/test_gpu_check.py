@@ -9,14 +9,14 @@ from verl.trainer.ppo.reward import get_custom_reward_fn
 from verl.utils.config import omega_conf_to_dataclass, validate_config
 from verl.workers.config import RolloutConfig
 
-from recipe.hint.bench import gpu_check
-from recipe.hint.bench.commands import CommandError
-from recipe.hint.bench.settings import apply_bench_mode, split_arguments
+from recipe.hint.adapter import attention
+from recipe.hint.adapter.preflight.keys import check_keys
+from recipe.hint.adapter.preflight.run import preflight
 from recipe.hint.command.compose import split_command
-from recipe.hint.runtime import attention
-from recipe.hint.runtime.preflight.keys import check_keys
-from recipe.hint.runtime.preflight.run import preflight
-from recipe.hint.tiny import random_model
+from recipe.study.bench import gpu_check
+from recipe.study.bench.commands import CommandError
+from recipe.study.bench.settings import apply_bench_mode, split_arguments
+from recipe.worlds import random_model
 
 pytestmark = pytest.mark.slow
 

@@ -10,8 +10,8 @@ from omegaconf import OmegaConf
 from verl.utils.config import omega_conf_to_dataclass
 from verl.workers.config import HFModelConfig, RolloutConfig
 
-from recipe.hint import REPOSITORY
-from recipe.hint.runtime.preflight.keys import check_keys
+from recipe import REPOSITORY
+from recipe.hint.adapter.preflight.keys import check_keys
 from recipe.hint.settings import HintSettings, read_settings
 
 pytestmark = pytest.mark.usefixtures("config_paths")

@@ -9,8 +9,9 @@ from omegaconf import OmegaConf
 from verl.trainer.ppo.v1 import PPOTrainerSync
 from verl.utils.checkpoint.checkpoint_manager import find_latest_ckpt_path
 
-from recipe.hint.errors import ConfigError
-from recipe.hint.runtime.checkpoints import (
+from recipe.hint.adapter.preflight.folder import check_run_folder, is_finished
+from recipe.hint.adapter.trainer import TRAINERS
+from recipe.run.checkpoints import (
     STATE_FILE,
     mark_complete,
     point_at,
@@ -18,10 +19,9 @@ from recipe.hint.runtime.checkpoints import (
     resume_step,
     step_folder,
 )
-from recipe.hint.runtime.launcher import claimed_places, leave_former_run
-from recipe.hint.runtime.preflight.folder import check_run_folder, is_finished
-from recipe.hint.runtime.run_folder import METRICS_FILE, RunFolder
-from recipe.hint.runtime.trainer import TRAINERS
+from recipe.run.errors import ConfigError
+from recipe.run.launcher import claimed_places, leave_former_run
+from recipe.run.run_folder import METRICS_FILE, RunFolder
 
 ACCURACY = "val-core/tiny/hard/acc/mean@4"
 

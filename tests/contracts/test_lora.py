@@ -12,10 +12,10 @@ from verl.utils.fsdp_utils import collect_lora_params
 from verl.workers.engine.fsdp.transformer_impl import FSDPEngine
 from verl.workers.engine_workers import ActorRolloutRefWorker
 
-from recipe.hint import REPOSITORY
-from recipe.hint.errors import ConfigError
-from recipe.hint.runtime.models import read_base_of_adapter
-from recipe.hint.runtime.preflight.model import check_adapter
+from recipe import REPOSITORY
+from recipe.hint.adapter.models import read_base_of_adapter
+from recipe.hint.adapter.preflight.model import check_adapter
+from recipe.run.errors import ConfigError
 
 
 def test_to_devices_of_their_own_verl_sends_the_model_without_its_adapter(monkeypatch):

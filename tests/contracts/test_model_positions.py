@@ -11,11 +11,10 @@ from omegaconf import OmegaConf
 from transformers import AutoTokenizer, Gemma3Config, Qwen2Config
 from verl.workers.rollout.utils import get_max_position_embeddings
 
-from recipe.hint import REPOSITORY
-from recipe.hint.errors import ConfigError
-from recipe.hint.runtime.engine_builder import EngineBuilder
-from recipe.hint.runtime.preflight.machine import has_gpu
-from recipe.hint.runtime.preflight.model import (
+from recipe import REPOSITORY
+from recipe.hint.adapter.engine_builder import EngineBuilder
+from recipe.hint.adapter.preflight.machine import has_gpu
+from recipe.hint.adapter.preflight.model import (
     CPU_HEAD_SIZES,
     check_bucket,
     check_critic_model,
@@ -23,6 +22,7 @@ from recipe.hint.runtime.preflight.model import (
     load_model,
 )
 from recipe.hint.settings import read_settings
+from recipe.run.errors import ConfigError
 
 
 @pytest.fixture

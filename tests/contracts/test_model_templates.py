@@ -8,17 +8,17 @@ import pytest
 from omegaconf import OmegaConf
 from transformers import AutoConfig, GenerationConfig
 
-from recipe.hint import REPOSITORY
-from recipe.hint.errors import ConfigError
-from recipe.hint.problems.columns import make_row, write_rows
+from recipe import REPOSITORY
+from recipe.hint.adapter.chat_template import Renderer
+from recipe.hint.adapter.preflight import data
+from recipe.hint.adapter.preflight.model import load_model as read_model
+from recipe.hint.adapter.preflight.turns import check_conversations
 from recipe.hint.prompt import Texts
-from recipe.hint.runtime.chat_template import Renderer
-from recipe.hint.runtime.preflight import data
-from recipe.hint.runtime.preflight.model import load_model as read_model
-from recipe.hint.runtime.preflight.turns import check_conversations
 from recipe.hint.settings import build_method, settings_of
-from recipe.hint.tiny.architectures import FAMILIES
-from recipe.hint.tiny.random_model import build_tokenizer
+from recipe.problems.columns import make_row, write_rows
+from recipe.run.errors import ConfigError
+from recipe.worlds.architectures import FAMILIES
+from recipe.worlds.random_model import build_tokenizer
 
 pytestmark = pytest.mark.slow  # real vocabularies of up to 262,144 tokens
 

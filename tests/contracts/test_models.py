@@ -7,8 +7,8 @@ test_rollout_server.py.
 import pytest
 from engines import run_process
 
-from recipe.hint.runtime.preflight.machine import has_gpu
-from recipe.hint.tiny.architectures import FAMILIES
+from recipe.hint.adapter.preflight.machine import has_gpu
+from recipe.worlds.architectures import FAMILIES
 
 pytestmark = pytest.mark.long
 MEAN, MOST = 1e-6, 1e-4

@@ -6,9 +6,9 @@ import json
 import pytest
 from omegaconf import OmegaConf
 
-from recipe.hint.errors import ConfigError
-from recipe.hint.runtime.checkpoints import TEXT_FILES, digests_of_run, mark_complete
-from recipe.hint.runtime.preflight.same_run import check_same_run
+from recipe.hint.adapter.preflight.same_run import check_same_run
+from recipe.run.checkpoints import TEXT_FILES, digests_of_run, mark_complete
+from recipe.run.errors import ConfigError
 
 NAMES = ["data.train_files", *TEXT_FILES]
 MEASURED = {

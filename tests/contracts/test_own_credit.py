@@ -12,13 +12,13 @@ from transfer_queue import KVBatchMeta
 from verl.trainer.ppo.utils import need_reference_policy
 from verl.trainer.ppo.v1 import PPOTrainer, PPOTrainerSync
 
+from recipe.hint.adapter.credit import with_spread_padding
+from recipe.hint.adapter.models import ask_for_models
 from recipe.hint.methods.archer import Archer
 from recipe.hint.methods.grpo import Grpo
 from recipe.hint.methods.luffy import Luffy
 from recipe.hint.methods.rl_zvp import RlZvp
 from recipe.hint.methods.sft import Sft
-from recipe.hint.runtime.credit import with_spread_padding
-from recipe.hint.runtime.models import ask_for_models
 
 
 def test_each_token_gets_its_turns_advantage_and_the_kl_that_is_still_to_come(monkeypatch):

@@ -10,9 +10,9 @@ from transfer_queue import KVBatchMeta
 from verl.trainer.ppo.core_algos import agg_loss
 from verl.utils import tensordict_utils as tu
 
-from recipe.hint.runtime import critic
-from recipe.hint.runtime.credit import with_spread_padding
-from recipe.hint.runtime.critic import turn_value_loss
+from recipe.hint.adapter import critic
+from recipe.hint.adapter.credit import with_spread_padding
+from recipe.hint.adapter.critic import turn_value_loss
 
 UPDATES, LONGEST = 2, 5
 

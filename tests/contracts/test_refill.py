@@ -11,8 +11,8 @@ from verl.trainer.ppo.v1.replay_buffer import ReplayBufferAsync
 from verl.trainer.ppo.v1.trainer_separate_async import PPOTrainerSeparateAsync
 from verl.utils import tensordict_utils as tu
 
-from recipe.hint.runtime.sampling_guard import POLL_S
-from recipe.hint.runtime.worker import HintManager
+from recipe.hint.adapter.sampling_guard import POLL_S
+from recipe.hint.adapter.worker import HintManager
 
 NODES = {"rollout": {}, "model": {}}
 MINIMAL = OmegaConf.create({"actor_rollout_ref": NODES, "hint": {"watchdog": {"answer_s": 7.0}}})

@@ -1,4 +1,4 @@
-"""verl's replay buffers, which runtime/sampling_guard.py watches while they poll."""
+"""verl's replay buffers, which adapter/sampling_guard.py watches while they poll."""
 
 import pytest
 import torch
@@ -8,9 +8,9 @@ from omegaconf import OmegaConf
 from transfer_queue import KVBatchMeta
 from verl.trainer.ppo.v1.replay_buffer import ReplayBuffer, ReplayBufferAsync
 
-from recipe.hint.errors import HintError, StallError
-from recipe.hint.runtime import sampling_guard
-from recipe.hint.runtime.sampling_guard import POLL_S, drop_trained, guard, retry_failed
+from recipe.hint.adapter import sampling_guard
+from recipe.hint.adapter.sampling_guard import POLL_S, drop_trained, guard, retry_failed
+from recipe.run.errors import HintError, StallError
 
 BOTH = pytest.mark.parametrize("buffer_class", [ReplayBuffer, ReplayBufferAsync])
 

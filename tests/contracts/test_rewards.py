@@ -10,10 +10,11 @@ from verl import DataProto
 from verl.experimental.reward_loop.reward_manager import get_reward_manager_cls
 from verl.trainer.ppo.reward import get_custom_reward_fn
 
-from recipe.hint.runtime.rewards import grade_options, overlong_of
-from recipe.hint.schema import Item, problem_from_row
+from recipe.hint.adapter.rewards import grade_options, overlong_of
 from recipe.hint.settings import VerifySettings
-from recipe.hint.verify.functions import function_verdict
+from recipe.problems.schema import problem_from_row
+from recipe.verify.functions import function_verdict
+from recipe.verify.schema import Item
 
 LENGTH = 12
 ROW = {

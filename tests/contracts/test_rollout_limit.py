@@ -5,7 +5,7 @@ import contextlib
 
 import pytest
 
-from recipe.hint.runtime.rollout_server import GroupHttpServer
+from recipe.hint.adapter.rollout_server import GroupHttpServer
 
 PLACES = ("the adapter", "the admission", "the answer")
 

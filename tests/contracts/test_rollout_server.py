@@ -1,4 +1,4 @@
-"""verl's vLLM server and replica, to which runtime/rollout_server.py adds whole groups."""
+"""verl's vLLM server and replica, to which adapter/rollout_server.py adds whole groups."""
 
 import asyncio
 import inspect
@@ -14,9 +14,10 @@ from verl.workers.rollout.vllm_rollout.vllm_async_server import vLLMHttpServer, 
 from vllm.v1.engine.exceptions import EngineDeadError
 from vllm.v1.engine.utils import wait_for_engine_startup
 
-from recipe.hint.runtime import launcher, rollout_server
-from recipe.hint.runtime.preflight.machine import has_gpu
-from recipe.hint.runtime.rollout_server import CPU_EXTENSION, GroupHttpServer, GroupReplica
+from recipe.hint.adapter import rollout_server
+from recipe.hint.adapter.preflight.machine import has_gpu
+from recipe.hint.adapter.rollout_server import CPU_EXTENSION, GroupHttpServer, GroupReplica
+from recipe.run import launcher
 
 cpu_build = pytest.mark.skipif(has_gpu(), reason="needs vLLM's CPU build")
 

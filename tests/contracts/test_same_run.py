@@ -9,20 +9,20 @@ import pytest
 import yaml
 from omegaconf import OmegaConf
 
-from recipe.hint.errors import ConfigError
-from recipe.hint.methods import METHODS
-from recipe.hint.runtime import run_folder
-from recipe.hint.runtime.checkpoints import digests_of, digests_of_run, mark_complete
-from recipe.hint.runtime.launcher import evaluation_folder
-from recipe.hint.runtime.preflight.folder import (
+from recipe.hint.adapter.preflight.folder import (
     check_run_folder,
     check_steps_left,
     is_finished,
 )
-from recipe.hint.runtime.preflight.run import preflight
-from recipe.hint.runtime.preflight.same_run import DEFINES, OPERATION, check_same_run
-from recipe.hint.runtime.preflight.settings import leaves
-from recipe.hint.runtime.run_folder import RunFolder, keep_config
+from recipe.hint.adapter.preflight.run import preflight
+from recipe.hint.adapter.preflight.same_run import DEFINES, OPERATION, check_same_run
+from recipe.hint.adapter.preflight.settings import leaves
+from recipe.hint.methods import METHODS
+from recipe.run import run_folder
+from recipe.run.checkpoints import digests_of, digests_of_run, mark_complete
+from recipe.run.errors import ConfigError
+from recipe.run.launcher import evaluation_folder
+from recipe.run.run_folder import RunFolder, keep_config
 
 TURNS = [name for name, cls in METHODS.items() if cls.has_own_credit]
 

@@ -3,8 +3,8 @@
 import pytest
 from omegaconf import OmegaConf
 
-from recipe.hint.errors import ConfigError
-from recipe.hint.runtime.preflight.same_run import check_same_run
+from recipe.hint.adapter.preflight.same_run import check_same_run
+from recipe.run.errors import ConfigError
 
 
 @pytest.fixture(scope="module")

@@ -3,10 +3,10 @@
 import pytest
 from verl.trainer.ppo.core_algos import ADV_ESTIMATOR_REGISTRY
 
-from recipe.hint.errors import ConfigError
-from recipe.hint.runtime.preflight.group import check_group
-from recipe.hint.runtime.preflight.run import preflight
+from recipe.hint.adapter.preflight.group import check_group
+from recipe.hint.adapter.preflight.run import preflight
 from recipe.hint.settings import build_method, settings_of
+from recipe.run.errors import ConfigError
 
 SINGLE = "actor_rollout_ref.rollout.n=1"
 METHOD, ESTIMATOR = "trainer.method", "algorithm.adv_estimator"

@@ -1,4 +1,4 @@
-"""The rows that runtime/store.py puts are those that verl's own agent loop puts for one answer.
+"""The rows that adapter/store.py puts are those that verl's own agent loop puts for one answer.
 
 Both really run: verl's worker with its single-turn loop on one side, ``publish`` on the other;
 the rollout server and the reward worker are fakes that give the same three answers to both.
@@ -21,12 +21,13 @@ from verl.utils import tensordict_utils as tu
 from verl.utils.tensordict_utils import list_of_dict_to_tensordict
 from verl.workers.rollout.replica import TokenOutput
 
+from recipe.hint.adapter import store
+from recipe.hint.adapter.store import CREDIT_FIELD, RECORD_FIELD, SAMPLE_FIELD
 from recipe.hint.credit.rows import CreditRow
 from recipe.hint.record import Outcome, PromptRecord, PublishedRow, RoundRecord
-from recipe.hint.runtime import store
-from recipe.hint.runtime.store import CREDIT_FIELD, RECORD_FIELD, SAMPLE_FIELD
-from recipe.hint.schema import Response, Verdict
+from recipe.hint.schema import Response
 from recipe.hint.turns import Place, Turn
+from recipe.verify.schema import Verdict
 
 UID, STEP, VERSION = "6f1c-uid", 3, 2
 # Three answers (tokens, log-probs, score) of different lengths; 2 is the end token.

@@ -7,11 +7,11 @@ import pytest
 from transfer_queue import interface
 from verl.trainer.main_ppo import TaskRunnerV1
 
-from recipe.hint.errors import HintError
-from recipe.hint.runtime import task_runner
-from recipe.hint.runtime.cpu.fork_client_process import EXECUTABLE
-from recipe.hint.runtime.environment import environment_of
-from recipe.hint.runtime.launcher import _ray_arguments
+from recipe.laptop.fork_client_process import EXECUTABLE
+from recipe.run import task_runner
+from recipe.run.environment import environment_of
+from recipe.run.errors import HintError
+from recipe.run.launcher import _ray_arguments
 
 RUNNER = TaskRunnerV1.__ray_actor_class__
 
@@ -38,7 +38,7 @@ def test_a_cluster_with_the_queue_of_another_run_is_left_alone(monkeypatch):
 
 
 def test_the_runner_that_ours_replaces_does_only_what_ours_does():
-    # runtime/task_runner.py: logging, queue, trainer, manager, fit, finish, close.
+    # run/task_runner.py: logging, queue, trainer, manager, fit, finish, close.
     assert set(RUNNER.run.__code__.co_names) <= {
         "configure_verl_logging", "transfer_queue", "verl.trainer.ppo.v1", "get_trainer_cls",
         "trainer", "v1", "trainer_mode", "enable", "pprint", "OmegaConf", "to_container",

@@ -17,13 +17,13 @@ import pyarrow.parquet as pq
 import pytest
 from engines import BASE, ROOT, environment
 
+from recipe.hint.adapter.preflight.machine import has_gpu
 from recipe.hint.hints.teacher import Teacher
 from recipe.hint.hints.teacher_settings import TeacherSampling, TeacherSettings
-from recipe.hint.problems.columns import read_problems, write_rows
-from recipe.hint.problems.offline_command import add_arguments, run
 from recipe.hint.prompt import Texts
-from recipe.hint.runtime.partner import Server
-from recipe.hint.runtime.preflight.machine import has_gpu
+from recipe.problems.columns import read_problems, write_rows
+from recipe.study.offline_command import add_arguments, run
+from recipe.study.partner import Server
 
 pytestmark = pytest.mark.slow
 

@@ -1,4 +1,4 @@
-"""verl's rollout tracing, through which runtime/tracing.py shows what a prompt rollout does.
+"""verl's rollout tracing, through which adapter/tracing.py shows what a prompt rollout does.
 
 verl's own functions run; the backend, which is none of the locked packages, keeps what it is told.
 """
@@ -15,14 +15,16 @@ from omegaconf import OmegaConf
 from verl.trainer.ppo.v1.trainer_sync import PPOTrainerSync
 from verl.utils.rollout_trace import RolloutTraceConfig
 
+from recipe.hint.adapter import trainer as trainer_module
+from recipe.hint.adapter.tracing import TracedEngine, Traces, traced
+from recipe.hint.adapter.trainer import TRAINERS
 from recipe.hint.hints.base import WrittenText
-from recipe.hint.runtime import trainer as trainer_module
-from recipe.hint.runtime.run_folder import RunFolder
-from recipe.hint.runtime.tracing import TracedEngine, Traces, traced
-from recipe.hint.runtime.trainer import TRAINERS
-from recipe.hint.runtime.watchdog import Watchdog
-from recipe.hint.schema import Problem, Response, Verdict
+from recipe.hint.schema import Response
 from recipe.hint.settings import WatchdogSettings
+from recipe.problems.schema import Problem
+from recipe.run.run_folder import RunFolder
+from recipe.run.watchdog import Watchdog
+from recipe.verify.schema import Verdict
 
 PROBLEM = Problem("7", [{"role": "user", "content": "2+2?"}], "2+2?", "", "4")
 

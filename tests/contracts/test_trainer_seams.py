@@ -22,17 +22,17 @@ from verl.utils import tensordict_utils as tu
 from verl.utils.checkpoint.checkpoint_manager import BaseCheckpointManager, find_latest_ckpt_path
 from verl.utils.tracking import Tracking
 
+from recipe.hint.adapter.trainer import SHAPES_FILE, TRAINERS, HintMixin
 from recipe.hint.reward_tracker import RewardTracker
-from recipe.hint.runtime.checkpoints import (
+from recipe.hint.schema import ProblemState
+from recipe.run.checkpoints import (
     QUEUE,
     STATE_FILE,
     mark_complete,
     repair_pointer,
     step_folder,
 )
-from recipe.hint.runtime.reporter import StepReporter
-from recipe.hint.runtime.trainer import SHAPES_FILE, TRAINERS, HintMixin
-from recipe.hint.schema import ProblemState
+from recipe.run.reporter import StepReporter
 
 # What HintMixin overrides; the rest of its methods are its own.
 HOOKS = {

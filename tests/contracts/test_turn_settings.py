@@ -4,29 +4,29 @@ import pytest
 from omegaconf import OmegaConf
 from transformers import AutoTokenizer
 
-from recipe.hint import REPOSITORY
-from recipe.hint.errors import ConfigError, DataError
-from recipe.hint.methods.ghpo import Ghpo, GhpoSettings
-from recipe.hint.methods.luffy import Luffy
-from recipe.hint.methods.score import Score, ScoreSettings
-from recipe.hint.runtime.preflight.data import DataFile
-from recipe.hint.runtime.preflight.model import Model
-from recipe.hint.runtime.preflight.phases import (
+from recipe import REPOSITORY
+from recipe.hint.adapter.preflight.data import DataFile
+from recipe.hint.adapter.preflight.model import Model
+from recipe.hint.adapter.preflight.phases import (
     check_phases_ahead,
     check_stages,
     check_warmup,
     reference_warnings,
     warmup_warnings,
 )
-from recipe.hint.runtime.preflight.turns import (
+from recipe.hint.adapter.preflight.turns import (
     AGAINST_ALL,
     check_attempts,
     check_critic,
     check_thoughts,
     check_turns,
 )
-from recipe.hint.schema import Problem
+from recipe.hint.methods.ghpo import Ghpo, GhpoSettings
+from recipe.hint.methods.luffy import Luffy
+from recipe.hint.methods.score import Score, ScoreSettings
 from recipe.hint.settings import build_method, check_settings_are_read, read_settings
+from recipe.problems.schema import Problem
+from recipe.run.errors import ConfigError, DataError
 
 STEPS = 10
 PHASES = "trainer.method=mlmt hint.mlmt.t_low=2 hint.mlmt.t_high=1"

@@ -11,17 +11,17 @@ from hydra import compose, initialize_config_dir
 from omegaconf import OmegaConf
 
 from recipe.hint import main_alternate
-from recipe.hint.alternation import phases
-from recipe.hint.command.compose import CONFIG_DIR, set_config_paths
-from recipe.hint.errors import ConfigError
-from recipe.hint.runtime.partner import ServerOptions, server_arguments
-from recipe.hint.runtime.preflight import two_policies
-from recipe.hint.runtime.preflight.two_policies import (
+from recipe.hint.adapter.preflight import two_policies
+from recipe.hint.adapter.preflight.two_policies import (
     check_disk_of_roles,
     check_phases,
     check_roles,
     check_server_options,
 )
+from recipe.hint.command.compose import CONFIG_DIR, set_config_paths
+from recipe.run.errors import ConfigError
+from recipe.study.alternation import phases
+from recipe.study.partner import ServerOptions, server_arguments
 
 GOOD = [
     *("experiment=two_turn", "trainer.method=mlmt", "trainer.save_freq=2"),

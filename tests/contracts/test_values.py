@@ -15,8 +15,7 @@ from verl.protocol import DataProto
 from verl.trainer.ppo.core_algos import ADV_ESTIMATOR_REGISTRY
 from verl.trainer.ppo.v1.utils import compute_advantage_for_multi_trajectories
 
-from recipe.hint.errors import ConfigError
-from recipe.hint.runtime.preflight.keys import (
+from recipe.hint.adapter.preflight.keys import (
     _UNREAD,
     OPEN,
     _fields,
@@ -25,9 +24,9 @@ from recipe.hint.runtime.preflight.keys import (
     check_unread,
     defaults,
 )
-from recipe.hint.runtime.preflight.settings import check_settings
-from recipe.hint.runtime.preflight.turns import AGAINST_ALL
-from recipe.hint.runtime.preflight.values import (
+from recipe.hint.adapter.preflight.settings import check_settings
+from recipe.hint.adapter.preflight.turns import AGAINST_ALL
+from recipe.hint.adapter.preflight.values import (
     BOOLS,
     OTHERWISE_TYPED,
     check_first_update,
@@ -35,6 +34,7 @@ from recipe.hint.runtime.preflight.values import (
     check_values,
 )
 from recipe.hint.settings import read_settings
+from recipe.run.errors import ConfigError
 
 ACTOR, ROLLOUT = "actor_rollout_ref.actor", "actor_rollout_ref.rollout"
 MODEL, CORRECTION = "actor_rollout_ref.model", "algorithm.rollout_correction"

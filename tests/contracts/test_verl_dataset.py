@@ -11,11 +11,12 @@ from omegaconf import OmegaConf
 from transformers import AutoTokenizer
 from verl.utils.dataset.rl_dataset import RLHFDataset
 
-from recipe.hint import REPOSITORY, main_prepare
-from recipe.hint.errors import DataError
-from recipe.hint.problems.columns import make_row, read_problems
-from recipe.hint.runtime.preflight.data import DataFile, check_alike
-from recipe.hint.schema import problem_from_row
+from recipe import REPOSITORY
+from recipe.hint import main_prepare
+from recipe.hint.adapter.preflight.data import DataFile, check_alike
+from recipe.problems.columns import make_row, read_problems
+from recipe.problems.schema import problem_from_row
+from recipe.run.errors import DataError
 
 ROWS = {
     "maths": {

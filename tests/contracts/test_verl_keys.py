@@ -8,9 +8,9 @@ import pytest
 from hydra import compose, initialize_config_dir
 from omegaconf import OmegaConf
 
+from recipe.hint.adapter.preflight.keys import OPEN, READ_BY_VERL, check_keys
 from recipe.hint.command.compose import flat_names
-from recipe.hint.errors import ConfigError
-from recipe.hint.runtime.preflight.keys import OPEN, READ_BY_VERL, check_keys
+from recipe.run.errors import ConfigError
 
 # Where verl reads a section without a dataclass, and what it is called there.
 READERS = {

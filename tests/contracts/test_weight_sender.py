@@ -11,8 +11,8 @@ from verl.workers.config import RolloutConfig
 from verl.workers.rollout import base
 from verl.workers.rollout.vllm_rollout.utils import vLLMColocateWorkerExtension
 
-from recipe.hint.runtime.environment import RUN_VARIABLE, set_environment
-from recipe.hint.runtime.weight_sender import RunServerAdapter, job_name
+from recipe.hint.adapter.weight_sender import RunServerAdapter, job_name
+from recipe.run.environment import RUN_VARIABLE, set_environment
 
 JOB = "01000000"  # of the first job of every cluster
 OURS = f"{RunServerAdapter.__module__}.{RunServerAdapter.__name__}"
@@ -49,11 +49,11 @@ def test_every_process_of_a_run_loads_the_plugin_before_the_users_own_modules(
     composed, monkeypatch
 ):
     """That it sends by the plugin's class shows in every real run: vLLM hears no other socket."""
-    monkeypatch.setenv("VERL_USE_EXTERNAL_MODULES", "json,recipe.hint.runtime.plugin")
+    monkeypatch.setenv("VERL_USE_EXTERNAL_MODULES", "json,recipe.laptop.plugin")
     monkeypatch.setenv(RUN_VARIABLE, "of another run")
     config = composed("hardware=laptop", "hint.run_dir=some/run")
     set_environment(config)
-    assert os.environ["VERL_USE_EXTERNAL_MODULES"] == "recipe.hint.runtime.plugin,json"
+    assert os.environ["VERL_USE_EXTERNAL_MODULES"] == "recipe.laptop.plugin,json"
     assert os.environ[RUN_VARIABLE] == f"{os.getcwd()}/some/run"
 
 

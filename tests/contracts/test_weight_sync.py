@@ -1,13 +1,13 @@
 """verl's weight sync into vLLM's CPU build: what vLLM samples from is what the trainer has.
 
 Seams: BucketedWeightSender/Receiver over shared memory, vLLM's reload_weights, and the packed
-copy of a tied ``lm_head`` (recipe/hint/runtime/cpu/rollout.py).
+copy of a tied ``lm_head`` (recipe/laptop/rollout.py).
 """
 
 import pytest
 from engines import run_process
 
-from recipe.hint.runtime.preflight.machine import has_gpu
+from recipe.hint.adapter.preflight.machine import has_gpu
 
 pytestmark = [
     pytest.mark.slow,

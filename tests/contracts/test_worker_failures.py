@@ -11,8 +11,8 @@ from ray.exceptions import GetTimeoutError
 from test_worker_seams import MINIMAL, prompt_of, rolling_worker
 from verl.utils import tensordict_utils as tu
 
-from recipe.hint.errors import HintError, StallError
-from recipe.hint.runtime.worker import HintManager
+from recipe.hint.adapter.worker import HintManager
+from recipe.run.errors import HintError, StallError
 
 
 def test_a_failure_that_the_queue_does_not_take_is_the_answer_to_the_next_ping(monkeypatch):

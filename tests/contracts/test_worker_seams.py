@@ -19,17 +19,19 @@ from verl.utils import tensordict_utils as tu
 from verl.utils.tokenizer.continuous_token_wiring import create_continuous_token_builder
 from verl.workers.rollout.llm_server import FullyAsyncLLMServerClient, LLMServerClient
 
+from recipe.hint.adapter.engine import LoopPasses
+from recipe.hint.adapter.group_client import GroupClient, Sampling
+from recipe.hint.adapter.sampling_guard import IDLE
+from recipe.hint.adapter.tracing import Traces
+from recipe.hint.adapter.worker import HintManager, HintWorker
 from recipe.hint.methods.base import Method
 from recipe.hint.prompt import Texts
 from recipe.hint.rollout import RolloutParts
-from recipe.hint.runtime.engine import LoopPasses
-from recipe.hint.runtime.group_client import GroupClient, Sampling
-from recipe.hint.runtime.sampling_guard import IDLE
-from recipe.hint.runtime.tracing import Traces
-from recipe.hint.runtime.worker import HintManager, HintWorker
 from recipe.hint.samples import NO_SAMPLES
-from recipe.hint.schema import Response, Verdict, problem_from_row
+from recipe.hint.schema import Response
 from recipe.hint.settings import HintSettings
+from recipe.problems.schema import problem_from_row
+from recipe.verify.schema import Verdict
 
 PLAIN = AgentLoopWorkerTQ.__ray_actor_class__
 

@@ -68,7 +68,7 @@ def prepared(
         elif fault.act == "clock":
             env = {
                 "HINT_TEST_FAULT": f"clock-{fault.target}",
-                "VERL_USE_EXTERNAL_MODULES": "recipe.hint.runtime.plugin,sabotage",
+                "VERL_USE_EXTERNAL_MODULES": "recipe.laptop.plugin,sabotage",
                 "PYTHONPATH": str(Path(__file__).resolve().parents[1] / "smoke"),
             }
         yield settings, env

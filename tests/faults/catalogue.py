@@ -13,7 +13,7 @@ PROCESSES = {
     "server": "ray::GroupHttpServer",
     "engine": "EngineCore",
     "agent": "ray::HintWorker",
-    "verifier": "recipe.hint.verify.pool",
+    "verifier": "recipe.verify.pool",
     "controller": "ray::TransferQueueController",
     "storage": "ray::SimpleStorageUnit",
     "balancer": "ray::GlobalRequestLoadBalancer",
@@ -33,8 +33,7 @@ MODES: dict[str, tuple[str, ...]] = {
         "actor_rollout_ref.rollout.nnodes=1",
         "actor_rollout_ref.rollout.n_gpus_per_node=1",
         "actor_rollout_ref.rollout.checkpoint_engine.backend=gloo",
-        "actor_rollout_ref.rollout.checkpoint_engine.custom_backend_module="
-        "recipe.hint.runtime.cpu.transfer",
+        "actor_rollout_ref.rollout.checkpoint_engine.custom_backend_module=recipe.laptop.transfer",
         "ray_kwargs.ray_init.num_gpus=2",
     ),
 }

@@ -8,8 +8,8 @@ import time
 
 import pytest
 
-from recipe.hint.bench.gpu_check import PARTS, Check
 from recipe.hint.main_gpu_check import run_part
+from recipe.study.bench.gpu_check import PARTS, Check
 
 pytestmark = pytest.mark.gpu
 

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from recipe.hint.tiny import build, measure
-from recipe.hint.tiny.task import is_faithful
-from recipe.hint.tiny.worlds import ONE_TURN
+from recipe.worlds import build, measure
+from recipe.worlds.task import is_faithful
+from recipe.worlds.worlds import ONE_TURN
 
 pytestmark = pytest.mark.long
 

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from recipe.hint.tiny import build
-from recipe.hint.tiny.two_turn import measure
-from recipe.hint.tiny.worlds import TWO_TURN
+from recipe.worlds import build
+from recipe.worlds.two_turn import measure
+from recipe.worlds.worlds import TWO_TURN
 
 pytestmark = pytest.mark.long
 

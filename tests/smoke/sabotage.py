@@ -7,8 +7,8 @@ from contextvars import ContextVar
 
 from verl.workers.rollout.vllm_rollout import bucketed_weight_transfer as transfer
 
+from recipe.hint.adapter.group_client import Sampling
 from recipe.hint.rollout import PromptRollout
-from recipe.hint.runtime.group_client import Sampling
 
 
 def _raise_at_the_second_sync() -> None:

@@ -12,8 +12,8 @@ import psutil
 import pytest
 from runs import ROOT, SMALL, Run, environment, processes_of, wait_for
 
-from recipe.hint.runtime.alternate import weights_sha256
-from recipe.hint.runtime.export import export_model
+from recipe.study.alternate import weights_sha256
+from recipe.study.export import export_model
 
 pytestmark = pytest.mark.long
 COMMAND = [

@@ -37,7 +37,7 @@ SETTINGS = (
 def sabotaged(fault):
     return {
         "HINT_TEST_FAULT": fault,
-        "VERL_USE_EXTERNAL_MODULES": "recipe.hint.runtime.plugin,sabotage",
+        "VERL_USE_EXTERNAL_MODULES": "recipe.laptop.plugin,sabotage",
         "PYTHONPATH": str(Path(__file__).parent),
     }
 

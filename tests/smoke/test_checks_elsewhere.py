@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from recipe.hint import main_hint
-from recipe.hint.runtime import merging
-from recipe.hint.runtime.checkpoints import digests_of, mark_complete
-from recipe.hint.runtime.preflight import evaluation as preflight_evaluation
-from recipe.hint.runtime.preflight import machine as preflight_machine
+from recipe.hint.adapter.preflight import evaluation as preflight_evaluation
+from recipe.hint.adapter.preflight import machine as preflight_machine
+from recipe.run.checkpoints import digests_of, mark_complete
+from recipe.study import merging
 
 pytestmark = pytest.mark.slow
 

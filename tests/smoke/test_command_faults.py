@@ -18,9 +18,9 @@ ANSWER_S = 8
 CODE = """
 import time
 from recipe.hint import main_hint
-from recipe.hint.runtime import launcher, ray_services
-from recipe.hint.runtime.preflight import run
-from recipe.hint.runtime.task_runner import HintTaskRunner
+from recipe.run import launcher, ray_services
+from recipe.hint.adapter.preflight import run
+from recipe.run.task_runner import HintTaskRunner
 
 class Waits(HintTaskRunner):
     def _run(self, config, folder, watchdog):

@@ -7,10 +7,11 @@ import signal
 import pytest
 from runs import ROOT, started, train, wait_for
 
-from recipe.hint.evaluation.draw import evaluation_settings, response_row, write_settings
-from recipe.hint.evaluation.responses import append_responses, response_path
-from recipe.hint.problems.columns import read_problems
-from recipe.hint.schema import Response, Verdict
+from recipe.hint.schema import Response
+from recipe.problems.columns import read_problems
+from recipe.study.evaluation.draw import evaluation_settings, response_row, write_settings
+from recipe.study.evaluation.responses import append_responses, response_path
+from recipe.verify.schema import Verdict
 
 SETTINGS = ("trainer.eval_only=true", f"data.val_files={ROOT / 'data/tiny/val_easy.parquet'}")
 

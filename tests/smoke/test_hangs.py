@@ -17,7 +17,7 @@ LIMIT_S = 20
 def test_a_weight_receiver_that_raises_ends_the_run_with_its_name(tmp_path):
     env = {
         "HINT_TEST_FAULT": "receiver",
-        "VERL_USE_EXTERNAL_MODULES": "recipe.hint.runtime.plugin,sabotage",
+        "VERL_USE_EXTERNAL_MODULES": "recipe.laptop.plugin,sabotage",
         "PYTHONPATH": str(HERE),
     }
     run = train(tmp_path, *STEPS, f"hint.watchdog.sync_s={LIMIT_S}", env=env)
@@ -33,7 +33,7 @@ def test_a_queue_without_cpus_ends_the_start_with_its_name(tmp_path):
     # Past the preflight, which refuses such a number: another job may hold the CPUs.
     code = (
         "import sys; from recipe.hint import main_hint; "
-        "from recipe.hint.runtime.preflight import run; "
+        "from recipe.hint.adapter.preflight import run; "
         "run.preflight = lambda config, argv: []; "
         "main_hint.main()"
     )

@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 from runs import ROOT, check_records, check_weights, train
 
-from recipe.hint.problems.columns import write_rows
+from recipe.problems.columns import write_rows
 
 pytestmark = pytest.mark.slow
 STEPS = 6

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 from runs import ROOT, check_records, check_weights, train
 
-from recipe.hint.tiny.architectures import FAMILIES
-from recipe.hint.tiny.random_model import build_model
+from recipe.worlds.architectures import FAMILIES
+from recipe.worlds.random_model import build_model
 
 STEPS, PROMPTS = 2, 4
 ACTOR, ROLLOUT = "actor_rollout_ref.actor", "actor_rollout_ref.rollout"

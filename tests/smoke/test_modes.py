@@ -3,9 +3,9 @@
 import pytest
 from runs import check_records, check_weights, train
 
-from recipe.hint.errors import ConfigError
-from recipe.hint.runtime.preflight.machine import check_machine
-from recipe.hint.runtime.preflight.settings import check_settings
+from recipe.hint.adapter.preflight.machine import check_machine
+from recipe.hint.adapter.preflight.settings import check_settings
+from recipe.run.errors import ConfigError
 
 pytestmark = pytest.mark.slow
 
@@ -19,7 +19,7 @@ SEPARATE = (
     f"{ROLLOUT}.nnodes=1",
     f"{ROLLOUT}.n_gpus_per_node=1",
     f"{TRANSFER}.backend=gloo",
-    f"{TRANSFER}.custom_backend_module=recipe.hint.runtime.cpu.transfer",
+    f"{TRANSFER}.custom_backend_module=recipe.laptop.transfer",
     # The trainer's device and one for the rollouts.
     "ray_kwargs.ray_init.num_gpus=2",
     # Two updates between two syncs, each of half of the 8 prompts.

@@ -60,7 +60,7 @@ def test_programs_train_every_turn_and_no_prompt_shows_their_tests(
         f"data.val_files={programs}",
         env={
             "HINT_TEST_FAULT": f"prompts:{prompts}",
-            "VERL_USE_EXTERNAL_MODULES": "recipe.hint.runtime.plugin,sabotage",
+            "VERL_USE_EXTERNAL_MODULES": "recipe.laptop.plugin,sabotage",
             "PYTHONPATH": str(Path(__file__).parent),
         },
     )

@@ -15,8 +15,8 @@ import yaml
 from omegaconf import OmegaConf
 
 from recipe.hint import main_hint
-from recipe.hint.problems.columns import make_row
-from recipe.hint.runtime.preflight.machine import cpus_needed, has_gpu
+from recipe.hint.adapter.preflight.machine import cpus_needed, has_gpu
+from recipe.problems.columns import make_row
 
 pytestmark = pytest.mark.slow
 

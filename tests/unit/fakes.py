@@ -16,8 +16,10 @@ from recipe.hint.methods.base import Method
 from recipe.hint.prompt import Texts
 from recipe.hint.record import Outcome
 from recipe.hint.rollout import PromptRollout, RolloutParts
-from recipe.hint.schema import HintLevels, Problem, ProblemState, Response, Verdict
+from recipe.hint.schema import HintLevels, ProblemState, Response
 from recipe.hint.settings import HintSettings
+from recipe.problems.schema import Problem
+from recipe.verify.schema import Verdict
 
 GIVEN = -1  # as a level
 LADDER = json.dumps({"level_1": "think", "level_2": "think. add", "level_3": "think. add. carry"})

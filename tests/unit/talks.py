@@ -8,8 +8,9 @@ from fakes import OneByOne, problem
 
 from recipe.hint.prompt import Texts
 from recipe.hint.rollout import PromptRollout, RolloutParts
-from recipe.hint.schema import ProblemState, Response, Verdict
+from recipe.hint.schema import ProblemState, Response
 from recipe.hint.settings import HintSettings
+from recipe.verify.schema import Verdict
 
 GUIDE = 7  # as a turn
 

@@ -2,7 +2,8 @@
 
 import pytest
 
-from recipe.hint.alternation import (
+from recipe.run.errors import ConfigError
+from recipe.study.alternation import (
     Evaluate,
     Export,
     Facts,
@@ -13,7 +14,6 @@ from recipe.hint.alternation import (
     phase_facts,
     phases,
 )
-from recipe.hint.errors import ConfigError
 
 NEW = Facts({"solver": 0, "guide": 0})
 

@@ -9,18 +9,18 @@ from fakes import ScriptedEngine, make_rollout, problem, run
 from records import record
 
 from recipe.hint import main_bench
-from recipe.hint.bench.plan import compose_batches, slots_of, token_counts
-from recipe.hint.bench.release import Batch, ReleaseRollout
-from recipe.hint.bench.report import lines_of, predicted, spread, summary_of
-from recipe.hint.bench.settings import (
+from recipe.hint.hints.base import HintResult
+from recipe.hint.schema import HintLevels
+from recipe.run.errors import ConfigError
+from recipe.study.bench.plan import compose_batches, slots_of, token_counts
+from recipe.study.bench.release import Batch, ReleaseRollout
+from recipe.study.bench.report import lines_of, predicted, spread, summary_of
+from recipe.study.bench.settings import (
     BenchSettings,
     TurnCostSettings,
     read_arguments,
     split_arguments,
 )
-from recipe.hint.errors import ConfigError
-from recipe.hint.hints.base import HintResult
-from recipe.hint.schema import HintLevels
 
 LADDER = HintResult("ok", HintLevels(("hint 1", "hint 2", "hint 3")), calls=1, tokens=7)
 
@@ -242,8 +242,8 @@ def test_tokens_are_accepted_discarded_or_hints():
 
 def test_a_turn_is_counted_in_levels_that_train():
     pytest.importorskip("verl")
-    from recipe.hint.bench.turn_cost import ALL_LEVELS, FIRST_LEVEL
-    from recipe.hint.bench.turn_cost import lines_of as turn_lines
+    from recipe.study.bench.turn_cost import ALL_LEVELS, FIRST_LEVEL
+    from recipe.study.bench.turn_cost import lines_of as turn_lines
 
     # The first level is 6 - 2 = 4 ms, their mean (8 - 2) / 3 = 2 ms; a turn of the last method
     # (10 - 2) / 2 = 4 ms, then (6 - 2) / 2 = 2.
@@ -260,7 +260,7 @@ def test_a_turn_is_counted_in_levels_that_train():
 @pytest.mark.parametrize("last_level", [1, 3])
 def test_a_level_is_measured_with_the_rows_of_each_level_up_to_it(last_level):
     pytest.importorskip("verl")
-    from recipe.hint.bench.turn_cost import SageOnEveryRow
+    from recipe.study.bench.turn_cost import SageOnEveryRow
 
     method = SageOnEveryRow(max_level=3)
     method.last_level = last_level

@@ -2,7 +2,7 @@
 
 import subprocess
 
-from recipe.hint.bench import commands
+from recipe.study.bench import commands
 
 
 def test_a_process_that_a_kill_does_not_end_is_waited_for_with_a_limit(tmp_path, monkeypatch):

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from recipe.hint.campaign import read_campaign
-from recipe.hint.errors import ConfigError
+from recipe.run.errors import ConfigError
+from recipe.study.campaign import read_campaign
 
 FILES = sorted(Path("configs/campaign").glob("*.yaml"))
 PLAIN = {"title": "t", "arms": {"a": {}, "b": {"settings": ["x=1"]}}}

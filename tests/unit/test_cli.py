@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from recipe.hint import PROGRAMS
+from recipe import PROGRAMS
 from recipe.hint.command.aliases import NO_COUNTERPART, given_settings, resolve_aliases
-from recipe.hint.command.arguments import Parser
 from recipe.hint.command.compose import choose_hardware, nearest
-from recipe.hint.command.ending import errors_in_one_line
-from recipe.hint.errors import ConfigError
-from recipe.hint.whole_file import whole_file
+from recipe.run.arguments import Parser
+from recipe.run.ending import errors_in_one_line
+from recipe.run.errors import ConfigError
+from recipe.run.whole_file import whole_file
 
 
 def test_the_last_value_of_a_setting_wins():

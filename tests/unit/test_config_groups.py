@@ -3,7 +3,7 @@
 import pytest
 
 from recipe.hint.command.compose import choose_hardware, set_config_paths
-from recipe.hint.errors import ConfigError
+from recipe.run.errors import ConfigError
 
 
 @pytest.mark.parametrize("group", ["hardware", "experiment", "data", "critic@critic"])

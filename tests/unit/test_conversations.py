@@ -8,12 +8,13 @@ from pydantic import TypeAdapter
 from talks import GUIDE, TurnEngine, play
 
 from recipe.hint.conversations import Conversation, conversations, mean_facts, overlap
-from recipe.hint.evaluation.turns import turn_metrics
 from recipe.hint.methods.mlmt import Mlmt, MlmtSettings
 from recipe.hint.metrics import step_metrics
 from recipe.hint.reward_tracker import RewardTracker
-from recipe.hint.schema import Response, Verdict
+from recipe.hint.schema import Response
 from recipe.hint.turns import Place, Round, Sample, Turn
+from recipe.study.evaluation.turns import turn_metrics
+from recipe.verify.schema import Verdict
 
 # Two right first turns end; two wrong ones have 2 x 2 refinements each: 2 + 8 conversations.
 TREE = Mlmt(settings=MlmtSettings(feedbacks=2, refinements=2, feedback_only_if_wrong=True))

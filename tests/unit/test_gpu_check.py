@@ -8,10 +8,10 @@ import pytest
 from ends import code_of
 
 from recipe.hint import main_gpu_check, main_report
-from recipe.hint.bench import gpu_check
-from recipe.hint.bench.commands import CommandError, Finished, run_command
-from recipe.hint.errors import DataError
-from recipe.hint.report.same import compare_records, vllm_difference
+from recipe.run.errors import DataError
+from recipe.study.bench import gpu_check
+from recipe.study.bench.commands import CommandError, Finished, run_command
+from recipe.study.report.same import compare_records, vllm_difference
 
 pytestmark = pytest.mark.slow
 

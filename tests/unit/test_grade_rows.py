@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recipe.hint import main_grade
-from recipe.hint.typed import read_json, spelled_float, write_json
-from recipe.hint.verify.rows import read_row
+from recipe.run.typed import read_json, spelled_float, write_json
+from recipe.verify.rows import read_row
 
 MATHS = {"id": "m", "kind": "maths", "answer": "4", "response": r"\boxed{4}"}
 CHOICE = {"id": "c", "kind": "choice", "answer": "B", "response": r"\boxed{(a)}"}

@@ -6,9 +6,9 @@ import pyarrow.parquet as pq
 import pytest
 from omegaconf import OmegaConf
 
-from recipe.hint.errors import DataError
 from recipe.hint.main_ask import read_arguments, write_question
-from recipe.hint.problems.columns import make_row, read_problems, write_rows
+from recipe.problems.columns import make_row, read_problems, write_rows
+from recipe.run.errors import DataError
 
 
 @pytest.fixture

@@ -7,11 +7,11 @@ import pytest
 from omegaconf import OmegaConf
 
 from recipe.hint import main_grade, main_prepare
-from recipe.hint.errors import ConfigError, DataError
-from recipe.hint.problems.prepare import read_local
-from recipe.hint.runtime.preflight.settings import check_sections
+from recipe.hint.adapter.preflight.settings import check_sections
 from recipe.hint.settings import HintSettings, read_settings
-from recipe.hint.typed import check_finite, finite, read_json
+from recipe.problems.prepare import read_local
+from recipe.run.errors import ConfigError, DataError
+from recipe.run.typed import check_finite, finite, read_json
 
 NOT_FINITE = ["nan", "inf", "-inf", "NaN", "1e999"]
 IN_JSON = ["NaN", "Infinity", "-Infinity", "1e999", "-1e999"]

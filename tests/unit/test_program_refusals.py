@@ -63,7 +63,7 @@ def test_an_export_names_what_is_not_there_and_what_is(tmp_path, capsys):
 
 
 def test_the_worlds_of_the_command_are_those_that_there_are(tmp_path, capsys):
-    from recipe.hint.tiny.worlds import WORLDS
+    from recipe.worlds.worlds import WORLDS
 
     assert list(WORLDS) == list(main_tiny.WORLD_NAMES)
     (tmp_path / "train.parquet").mkdir()

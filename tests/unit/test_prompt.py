@@ -2,11 +2,11 @@
 
 import pytest
 
-from recipe.hint.errors import ConfigError
 from recipe.hint.hints.fitting import cut_at_sentence
 from recipe.hint.hints.self_generated import hint_request
 from recipe.hint.prompt import ANSWER_SYSTEM_PROMPT, HINT_SYSTEM_PROMPT, Texts, with_hint
 from recipe.hint.schema import seed_at
+from recipe.run.errors import ConfigError
 
 CHAT = [{"role": "system", "content": "S"}, {"role": "user", "content": "Q {x} $\\frac{1}{2}$"}]
 

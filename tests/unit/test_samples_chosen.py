@@ -10,8 +10,9 @@ from records import record
 
 from recipe.hint.methods.grpo import Grpo
 from recipe.hint.samples import REASONS, SampleChooser, SampleSettings, pack_sample
-from recipe.hint.schema import Response, Verdict
+from recipe.hint.schema import Response
 from recipe.hint.turns import Place, Round, Sample, Turn
+from recipe.verify.schema import Verdict
 
 PACKED = pack_sample(
     problem(),

@@ -6,7 +6,6 @@ import random
 import pytest
 from fakes import Numbered, problem, run
 
-from recipe.hint.errors import ConfigError
 from recipe.hint.methods.sage import Sage
 from recipe.hint.methods.scaf import Scaf
 from recipe.hint.record import odd_shape, shape, verdict_counts
@@ -17,8 +16,11 @@ from recipe.hint.samples import (
     pack_sample,
     unpack_sample,
 )
-from recipe.hint.schema import Problem, Response, Verdict
+from recipe.hint.schema import Response
 from recipe.hint.turns import Place, Round, Sample, Turn, at_level
+from recipe.problems.schema import Problem
+from recipe.run.errors import ConfigError
+from recipe.verify.schema import Verdict
 
 TEXT_BYTES = SampleSettings().text_bytes
 HOSTILE = {

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 import yaml
 
-from recipe.hint.errors import ConfigError
 from recipe.hint.methods import METHODS
 from recipe.hint.methods.sage_light import SageLightSettings
 from recipe.hint.settings import (
@@ -18,6 +17,7 @@ from recipe.hint.settings import (
     read_settings,
     read_texts,
 )
+from recipe.run.errors import ConfigError
 
 CONFIG = Path(__file__).parents[2] / "recipe/hint/config/hint_trainer.yaml"
 

@@ -4,14 +4,14 @@ import asyncio
 
 import pytest
 
-from recipe.hint.bench import parts
-from recipe.hint.bench.cases import Case, cases_of
-from recipe.hint.bench.clock import run_virtual
-from recipe.hint.bench.control_settings import control_lines, driver_s
-from recipe.hint.bench.fleet import Fleet, Speed
-from recipe.hint.bench.scale import scale_lines, simulate
-from recipe.hint.bench.world import SimulatedEngine, World
-from recipe.hint.errors import ConfigError, StallError
+from recipe.run.errors import ConfigError, StallError
+from recipe.study.bench import parts
+from recipe.study.bench.cases import Case, cases_of
+from recipe.study.bench.clock import run_virtual
+from recipe.study.bench.control_settings import control_lines, driver_s
+from recipe.study.bench.fleet import Fleet, Speed
+from recipe.study.bench.scale import scale_lines, simulate
+from recipe.study.bench.world import SimulatedEngine, World
 
 # A decoding step takes 10 ms and 1 ms per sequence; two sequences at once.
 SLOW = Speed(10, 1, 2, prefill_tokens_per_s=1000, train_tokens_per_s=1)

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from recipe.hint.together import Slots
+from recipe.run.together import Slots
 
 
 def entered(slots, waiting, *, cancelled=()):

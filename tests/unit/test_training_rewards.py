@@ -8,12 +8,14 @@ import numpy as np
 import pytest
 from fakes import ScriptedEngine, problem, run
 
-from recipe.hint.errors import ConfigError
+from recipe.hint.adapter.engine import VllmEngine
 from recipe.hint.methods.ghpo import Ghpo, GhpoSettings
 from recipe.hint.methods.sage import Sage
-from recipe.hint.runtime.engine import VllmEngine
-from recipe.hint.schema import Response, Verdict, problem_from_row
-from recipe.hint.verify.overlong import Overlong
+from recipe.hint.schema import Response
+from recipe.problems.schema import problem_from_row
+from recipe.run.errors import ConfigError
+from recipe.verify.overlong import Overlong
+from recipe.verify.schema import Verdict
 
 
 class OwnReward(ScriptedEngine):

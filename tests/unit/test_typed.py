@@ -7,8 +7,8 @@ from typing import Literal
 
 import pytest
 
-from recipe.hint.errors import ConfigError
-from recipe.hint.typed import read_typed
+from recipe.run.errors import ConfigError
+from recipe.run.typed import read_typed
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from recipe.hint.whole_file import append_lines, whole_file, write_whole
+from recipe.run.whole_file import append_lines, whole_file, write_whole
 
 
 def test_a_text_is_there_when_the_call_returns(tmp_path):
@@ -50,7 +50,7 @@ def test_a_process_killed_while_it_writes_leaves_the_old_file(tmp_path):
     place.write_text("old")
     program = (
         "import os, signal, sys; from pathlib import Path\n"
-        "from recipe.hint.whole_file import whole_file\n"
+        "from recipe.run.whole_file import whole_file\n"
         "with whole_file(Path(sys.argv[1])) as file:\n"
         "    file.write(b'ne'); file.flush(); os.kill(os.getpid(), signal.SIGKILL)\n"
     )

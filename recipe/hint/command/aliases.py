@@ -9,9 +9,9 @@ from typing import Any
 
 import yaml
 
-from recipe.hint import REPOSITORY
-from recipe.hint.errors import ConfigError
+from recipe import REPOSITORY
 from recipe.hint.methods import METHODS, Method, MultiTurn, OwnCredit
+from recipe.run.errors import ConfigError
 
 _EXPERIMENTS = REPOSITORY / "configs/experiment"
 _ALL_STEPS = "trainer.total_training_steps"

@@ -18,10 +18,10 @@ from hydra.core.global_hydra import GlobalHydra
 from hydra.errors import MissingConfigException, OverrideParseException
 from omegaconf import DictConfig, OmegaConf
 
-from recipe.hint import PROGRAMS, REPOSITORY
+from recipe import PROGRAMS, REPOSITORY
 from recipe.hint.command.aliases import given_settings
-from recipe.hint.errors import ConfigError, one_line
 from recipe.hint.settings import method_defaults
+from recipe.run.errors import ConfigError, one_line
 
 Action = Literal["run", "help", "show", "hydra"]
 

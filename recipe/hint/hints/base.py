@@ -8,7 +8,8 @@ from typing import Protocol
 
 from recipe.hint.hints.teacher_settings import TeacherSampling
 from recipe.hint.prompt import Message
-from recipe.hint.schema import HintLevels, HintStatus, Problem
+from recipe.hint.schema import HintLevels, HintStatus
+from recipe.problems.schema import Problem
 
 EMPTY = HintLevels(())
 

@@ -7,7 +7,8 @@ from dataclasses import replace
 
 from recipe.hint.hints.base import Generate, HintResult, HintSource
 from recipe.hint.hints.fitting import cut_into
-from recipe.hint.schema import HINT_COLUMN, HintLevels, Problem, complete_sets, seed_at
+from recipe.hint.schema import HintLevels, seed_at
+from recipe.problems.schema import HINT_COLUMN, Problem, complete_sets
 
 
 class DatasetHints:

@@ -46,9 +46,11 @@ from recipe.hint.hints.leak_stated import (
     is_stated,
 )
 from recipe.hint.hints.leak_text import Value, boxes, compact, plain, unmarked, values, written
-from recipe.hint.schema import HintLevels, Item, Problem, Verdict
-from recipe.hint.verify.maths.reading import read
-from recipe.hint.verify.maths.tree import exact
+from recipe.hint.schema import HintLevels
+from recipe.problems.schema import Problem
+from recipe.verify.maths.reading import read
+from recipe.verify.maths.tree import exact
+from recipe.verify.schema import Item, Verdict
 
 LeakPolicy = Literal["measure", "drop", "redact"]
 # (problem, candidates) -> whether each of them equals the answer, or is a program that passes.

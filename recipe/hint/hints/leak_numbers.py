@@ -17,7 +17,7 @@ from collections.abc import Callable, Container, Iterable, Iterator
 from fractions import Fraction
 from typing import Any, NamedTuple
 
-from recipe.hint.verify.maths.words import NUMBERS, PARTS, number_of
+from recipe.verify.maths.words import NUMBERS, PARTS, number_of
 
 _MAX_DIGITS = 40  # of a number and of a power, so that the work stays small
 _MAX_GAP_CHARS = 24

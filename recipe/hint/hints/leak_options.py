@@ -13,8 +13,8 @@ from collections.abc import Iterable, Iterator
 from recipe.hint.hints.leak_numbers import lowered
 from recipe.hint.hints.leak_stated import NOT
 from recipe.hint.hints.leak_text import boxes, unmarked
-from recipe.hint.verify.choice_text import texts_of
-from recipe.hint.verify.maths.words import NUMBERS
+from recipe.verify.choice_text import texts_of
+from recipe.verify.maths.words import NUMBERS
 
 _WINDOW_CHARS = 80
 _CAPITAL = re.compile(r"\b[A-Z]\b")

@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
-from recipe.hint.together import gather_or_cancel
+from recipe.run.together import gather_or_cancel
 
 # (prompt, response) in tokens -> log-probabilities of the response's, as many as fit
 LogProbs = Callable[[Sequence[int], list[int]], Coroutine[Any, Any, list[float]]]

@@ -31,7 +31,8 @@ from dataclasses import dataclass, field
 
 from recipe.hint.hints.base import Generate, HintResult
 from recipe.hint.prompt import Message, Texts, fill
-from recipe.hint.schema import HintLevels, ParseFailure, Problem
+from recipe.hint.schema import HintLevels, ParseFailure
+from recipe.problems.schema import Problem
 
 
 class SelfGenerated:

@@ -8,7 +8,8 @@ from collections.abc import Callable, Sequence
 
 from recipe.hint.hints.base import Generate, HintResult
 from recipe.hint.hints.fitting import UNSPACED, SafeEnds, sentence_ends
-from recipe.hint.schema import HintLevels, Problem
+from recipe.hint.schema import HintLevels
+from recipe.problems.schema import Problem
 
 # text -> ends of its units, in order
 Ends = Callable[[str], Sequence[int]]

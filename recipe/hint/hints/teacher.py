@@ -25,7 +25,6 @@ from typing import Any, Literal, NamedTuple
 from urllib.parse import urlsplit
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
-from recipe.hint.errors import ConfigError
 from recipe.hint.hints import teacher_response
 from recipe.hint.hints.base import Generate, HintResult, WrittenText
 from recipe.hint.hints.self_generated import hint_request, parse_hint_levels
@@ -38,8 +37,10 @@ from recipe.hint.hints.teacher_settings import (
     read_key,
 )
 from recipe.hint.prompt import Message, Texts
-from recipe.hint.schema import HintStatus, ParseFailure, Problem, seed_at
-from recipe.hint.together import Slots
+from recipe.hint.schema import HintStatus, ParseFailure, seed_at
+from recipe.problems.schema import Problem
+from recipe.run.errors import ConfigError
+from recipe.run.together import Slots
 
 logger = logging.getLogger(__name__)
 wait = asyncio.sleep  # replaced in tests, which do not wait

@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from recipe.hint.errors import ConfigError
+from recipe.run.errors import ConfigError
 
 FILE = "answers.sqlite"  # and its table: names of files that users have
 _LOCK_TIMEOUT_S = 30.0

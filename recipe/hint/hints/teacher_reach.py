@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 
-from recipe.hint.errors import ConfigError
 from recipe.hint.hints.teacher import Client, Fault
 from recipe.hint.hints.teacher_cache import ResponseCache
 from recipe.hint.hints.teacher_settings import TeacherSettings, read_key
+from recipe.run.errors import ConfigError
 
 _PAUSE_S = 2.0
 

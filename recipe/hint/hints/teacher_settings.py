@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from recipe.hint.errors import ConfigError
 from recipe.hint.prompt import Message
 from recipe.hint.schema import seed_at
+from recipe.run.errors import ConfigError
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,6 @@
 
 from importlib.metadata import entry_points
 
-from recipe.hint.errors import ConfigError
 from recipe.hint.methods.archer import Archer
 from recipe.hint.methods.base import Method, MethodSettings
 from recipe.hint.methods.fixed import Fixed
@@ -21,6 +20,7 @@ from recipe.hint.methods.score import Score
 from recipe.hint.methods.score_guided import ScoreGuided
 from recipe.hint.methods.seele import Seele
 from recipe.hint.methods.sft import Sft
+from recipe.run.errors import ConfigError
 
 # The first one is the baseline, which benchmarks compare with and evaluations use.
 METHODS: dict[str, type[Method]] = {

@@ -12,12 +12,13 @@ from recipe.hint.credit.archer import UtteranceCriticSettings, utterance_advanta
 from recipe.hint.credit.baselines import rewards_of, state_values
 from recipe.hint.credit.rows import CreditRow
 from recipe.hint.credit.turn_level import next_rows, turn_gae
-from recipe.hint.errors import ConfigError
 from recipe.hint.methods.base import MethodSettings
 from recipe.hint.methods.multi_turn import MultiTurn
 from recipe.hint.methods.prompts import Revise
-from recipe.hint.schema import Problem, ProblemState
+from recipe.hint.schema import ProblemState
 from recipe.hint.turns import Decision, Round, Row, Sample, Train, conversation_to, places, turn_at
+from recipe.problems.schema import Problem
+from recipe.run.errors import ConfigError
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from recipe.hint.credit.rows import DROPPED
-from recipe.hint.errors import ConfigError
 from recipe.hint.prompt import Style
-from recipe.hint.schema import FINAL_HINT_FAILURES, Problem, ProblemState, seed_at
+from recipe.hint.schema import FINAL_HINT_FAILURES, ProblemState, seed_at
 from recipe.hint.turns import Bare, Decision, Place, Round, Row, Sample, Train, Turn, turn_at
+from recipe.problems.schema import Problem
+from recipe.run.errors import ConfigError
 
 
 @dataclass(frozen=True)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from recipe.hint.errors import ConfigError
 from recipe.hint.methods.base import Method
-from recipe.hint.schema import Problem, ProblemState, Response, Verdict
+from recipe.hint.schema import ProblemState, Response
 from recipe.hint.turns import Round, Sample, Turn
+from recipe.problems.schema import Problem
+from recipe.run.errors import ConfigError
+from recipe.verify.schema import Verdict
 
 _LATE = 1_000_000  # past every cold start and warm-up
 # Of one prompt. In a run each round waits for the one before it.

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from recipe.hint.conversations import conversations
-from recipe.hint.errors import TeacherSilentError
 from recipe.hint.methods.base import Method
-from recipe.hint.schema import Problem, ProblemState
+from recipe.hint.schema import ProblemState
 from recipe.hint.turns import Decision, Round, Row, Sample, Train
+from recipe.problems.schema import Problem
+from recipe.run.errors import TeacherSilentError
 
 if TYPE_CHECKING:  # it imports this file
     from recipe.hint.methods.multi_turn import MultiTurn

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from recipe.hint.errors import ConfigError
 from recipe.hint.methods.base import Method, MethodSettings, check_below_group, unhinted
-from recipe.hint.schema import FINAL_HINT_FAILURES, Problem, ProblemState
+from recipe.hint.schema import FINAL_HINT_FAILURES, ProblemState
 from recipe.hint.turns import Decision, Hinted, Round, Sample, Turn, at_level
+from recipe.problems.schema import Problem
+from recipe.run.errors import ConfigError
 
 _TAGS = ("<think>", "</think>", "<answer>", "</answer>")
 _FORM = re.compile(r"\s*<think>(.*?)</think>\s*<answer>(.*?)</answer>\s*", re.DOTALL)

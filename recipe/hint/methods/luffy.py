@@ -11,11 +11,12 @@ import numpy as np
 from recipe.hint.credit.baselines import grpo_advantages
 from recipe.hint.credit.rows import CreditRow
 from recipe.hint.credit.tokens import TokenStats
-from recipe.hint.errors import ConfigError
 from recipe.hint.methods.base import MethodSettings
 from recipe.hint.methods.own_credit import OwnCredit
-from recipe.hint.schema import Problem, ProblemState
+from recipe.hint.schema import ProblemState
 from recipe.hint.turns import Decision, Place, Round, Sample, Train
+from recipe.problems.schema import Problem
+from recipe.run.errors import ConfigError
 
 
 @dataclass(frozen=True)

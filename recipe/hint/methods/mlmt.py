@@ -11,11 +11,11 @@ import numpy as np
 
 from recipe.hint.credit.baselines import state_values
 from recipe.hint.credit.rows import CreditRow
-from recipe.hint.errors import ConfigError
 from recipe.hint.methods.score import PARENT_TURN
 from recipe.hint.methods.score_guided import GUIDE, GUIDE_TURN, ScoreGuided, ScoreGuidedSettings
 from recipe.hint.schema import ProblemState
 from recipe.hint.turns import Place, Row
+from recipe.run.errors import ConfigError
 
 
 @dataclass(frozen=True)

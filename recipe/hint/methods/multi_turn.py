@@ -8,8 +8,8 @@ from typing import ClassVar
 from recipe.hint.methods.base import Method, MethodSettings
 from recipe.hint.methods.final_turns import FinalTurns
 from recipe.hint.methods.own_credit import OwnCredit
-from recipe.hint.schema import Problem
 from recipe.hint.turns import Round, Sample
+from recipe.problems.schema import Problem
 
 
 class MultiTurn(OwnCredit):

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 from recipe.hint.methods.base import Method, unhinted
 from recipe.hint.methods.search import SearchSettings
-from recipe.hint.schema import Problem, ProblemState
+from recipe.hint.schema import ProblemState
 from recipe.hint.turns import Decision, Round, Sample, at_level
+from recipe.problems.schema import Problem
 
 
 class Sage(Method):

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from recipe.hint.errors import ConfigError
 from recipe.hint.methods.base import Method, MethodSettings, unhinted
-from recipe.hint.schema import Problem, ProblemState
+from recipe.hint.schema import ProblemState
 from recipe.hint.turns import Sample, at_level
+from recipe.problems.schema import Problem
+from recipe.run.errors import ConfigError
 
 
 @dataclass(frozen=True)

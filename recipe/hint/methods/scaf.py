@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from recipe.hint.errors import ConfigError
 from recipe.hint.methods.base import Method, MethodSettings, check_below_group
-from recipe.hint.schema import Problem, ProblemState
+from recipe.hint.schema import ProblemState
 from recipe.hint.turns import Bare, Decision, Hinted, Place, Round, Sample, Train
+from recipe.problems.schema import Problem
+from recipe.run.errors import ConfigError
 
 
 @dataclass(frozen=True)

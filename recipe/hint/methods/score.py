@@ -10,12 +10,11 @@ import numpy as np
 
 from recipe.hint.credit.baselines import minus_baseline
 from recipe.hint.credit.rows import CreditRow
-from recipe.hint.errors import ConfigError
 from recipe.hint.methods.base import Method, MethodSettings
 from recipe.hint.methods.final_turns import FinalTurns
 from recipe.hint.methods.multi_turn import MultiTurn
 from recipe.hint.methods.prompts import Revise
-from recipe.hint.schema import Problem, ProblemState
+from recipe.hint.schema import ProblemState
 from recipe.hint.turns import (
     Decision,
     Place,
@@ -27,6 +26,8 @@ from recipe.hint.turns import (
     places,
     turn_at,
 )
+from recipe.problems.schema import Problem
+from recipe.run.errors import ConfigError
 
 # Fact of a last turn: the index, in its round, of the turn that it continues.
 PARENT_TURN = "parent_turn"

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 from recipe.hint.conversations import unanswered
-from recipe.hint.errors import ConfigError
 from recipe.hint.methods.prompts import Feedback, Refine
 from recipe.hint.methods.score import Score, ScoreSettings
-from recipe.hint.schema import Problem, ProblemState
+from recipe.hint.schema import ProblemState
 from recipe.hint.turns import (
     Place,
     RoleSampling,
@@ -22,6 +21,8 @@ from recipe.hint.turns import (
     places,
     turn_at,
 )
+from recipe.problems.schema import Problem
+from recipe.run.errors import ConfigError
 
 GUIDE = "guide"
 # Fact of a guide's turn: its number in its round.

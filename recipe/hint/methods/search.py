@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from recipe.hint.errors import ConfigError
 from recipe.hint.methods.base import MethodSettings, check_below_group
 from recipe.hint.schema import ProblemState
+from recipe.run.errors import ConfigError
 
 
 @dataclass(frozen=True)

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from recipe.hint.errors import ConfigError
 from recipe.hint.methods.base import Method, MethodSettings, check_below_group, unhinted
 from recipe.hint.methods.item_response import Observation, level_for
-from recipe.hint.schema import FINAL_HINT_FAILURES, Problem, ProblemState
+from recipe.hint.schema import FINAL_HINT_FAILURES, ProblemState
 from recipe.hint.turns import Decision, Round, Sample, at_level
+from recipe.problems.schema import Problem
+from recipe.run.errors import ConfigError
 
 
 @dataclass(frozen=True)

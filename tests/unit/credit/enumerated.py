@@ -21,8 +21,10 @@ from recipe.hint.methods.base import Method
 from recipe.hint.prompt import Texts, fill, with_hint
 from recipe.hint.record import Outcome
 from recipe.hint.rollout import PromptRollout, RolloutParts
-from recipe.hint.schema import Problem, ProblemState, Response, Verdict
+from recipe.hint.schema import ProblemState, Response
 from recipe.hint.settings import HintSettings
+from recipe.problems.schema import Problem
+from recipe.verify.schema import Verdict
 
 PROBLEM = problem()
 LATE = 1000  # after every cold start and warm-up

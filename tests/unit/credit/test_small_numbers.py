@@ -7,15 +7,15 @@ from credit_rows import row
 from tensordict import TensorDict
 from verl.utils import tensordict_utils as tu
 
+from recipe.hint.adapter import credit as runtime_credit
 from recipe.hint.credit.archer import UtteranceCriticSettings, soft_update
 from recipe.hint.credit.baselines import grpo_advantages
 from recipe.hint.credit.rows import DROPPED
-from recipe.hint.errors import ConfigError
 from recipe.hint.methods.archer import Archer, ArcherSettings
 from recipe.hint.methods.mlmt import Mlmt, MlmtSettings
 from recipe.hint.methods.score import PARENT_TURN, Score, ScoreSettings
 from recipe.hint.methods.score_guided import GUIDE_TURN, ScoreGuided, ScoreGuidedSettings
-from recipe.hint.runtime import credit as runtime_credit
+from recipe.run.errors import ConfigError
 
 
 @pytest.mark.parametrize("wrap", [np.array, torch.tensor])

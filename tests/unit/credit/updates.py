@@ -13,9 +13,9 @@ from verl.trainer.ppo.v1.utils import compute_advantage_for_multi_trajectories
 from verl.utils import tensordict_utils as tu
 from verl.workers.config import FSDPActorConfig
 
+from recipe.hint.adapter import store
 from recipe.hint.credit.rows import CreditRow
 from recipe.hint.credit.tokens import TokenStats
-from recipe.hint.runtime import store
 
 # verl's GRPO divides by the group's deviation plus this.
 EPSILON = 1e-6

@@ -2,7 +2,7 @@
 
 import json
 
-from recipe.hint.evaluation.responses import GradedResponse
+from recipe.study.evaluation.responses import GradedResponse
 
 # A letter per response: what the verifier said of it.
 REASONS = {

@@ -7,14 +7,14 @@ import pytest
 from fakes import Numbered, ScriptedEngine, problem
 from talks import TurnEngine
 
-from recipe.hint.evaluation.asking import ask
 from recipe.hint.hints.self_generated import SelfGenerated
 from recipe.hint.methods import METHODS
 from recipe.hint.methods.prefix_rl import PrefixRl
 from recipe.hint.prompt import Texts
-from recipe.hint.report.asked import asked_lines
 from recipe.hint.rollout import RolloutParts
 from recipe.hint.settings import HintSettings
+from recipe.study.evaluation.asking import ask
+from recipe.study.report.asked import asked_lines
 
 NEVER = {0: [0, 0, 0], 1: [0, 0, 1], 2: ["truncated", 1, 1], 3: [1, 1, 1]}
 

@@ -6,12 +6,12 @@ import pytest
 from ends import code_of
 from response_rows import responses, rows, write_rows
 
-from recipe.hint.errors import DataError
-from recipe.hint.evaluation.comparison import compare_groups, compare_macro, compare_runs
-from recipe.hint.evaluation.estimators import mean_of, paired_mean
-from recipe.hint.evaluation.responses import complete_groups
-from recipe.hint.evaluation.results import write_results
 from recipe.hint.main_report import main
+from recipe.run.errors import DataError
+from recipe.study.evaluation.comparison import compare_groups, compare_macro, compare_runs
+from recipe.study.evaluation.estimators import mean_of, paired_mean
+from recipe.study.evaluation.responses import complete_groups
+from recipe.study.evaluation.results import write_results
 
 TOY = {"benchmark": "toy"}
 

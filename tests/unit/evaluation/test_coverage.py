@@ -7,7 +7,7 @@ mean, and K draws of each. 2000 draws show a share of 95 % within +- 1 % (two st
 import numpy as np
 import pytest
 
-from recipe.hint.evaluation.estimators import clustered_mean, mean_of, paired_mean, t_quantile
+from recipe.study.evaluation.estimators import clustered_mean, mean_of, paired_mean, t_quantile
 
 DRAWS = 2000
 

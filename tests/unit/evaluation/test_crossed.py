@@ -6,8 +6,8 @@ import math
 import numpy as np
 import pytest
 
-from recipe.hint.evaluation.crossed import crossed_difference, crossed_p, crossed_share
-from recipe.hint.evaluation.estimators import clustered_mean, holm, paired_mean, t_quantile
+from recipe.study.evaluation.crossed import crossed_difference, crossed_p, crossed_share
+from recipe.study.evaluation.estimators import clustered_mean, holm, paired_mean, t_quantile
 
 
 def test_one_seed_has_the_interval_over_problems():

@@ -10,9 +10,11 @@ import numpy as np
 import pytest
 from omegaconf import OmegaConf
 
-from recipe.hint.errors import ConfigError, DataError, HintError, TeacherSilentError
-from recipe.hint.evaluation import draw as module
-from recipe.hint.evaluation.draw import (
+from recipe.hint.schema import Response
+from recipe.problems.schema import Problem
+from recipe.run.errors import ConfigError, DataError, HintError, TeacherSilentError
+from recipe.study.evaluation import draw as module
+from recipe.study.evaluation.draw import (
     Progress,
     check_settings_unchanged,
     draw_responses,
@@ -21,8 +23,8 @@ from recipe.hint.evaluation.draw import (
     missing_jobs,
     write_settings,
 )
-from recipe.hint.evaluation.responses import response_path, resume_responses
-from recipe.hint.schema import Problem, Response, Verdict
+from recipe.study.evaluation.responses import response_path, resume_responses
+from recipe.verify.schema import Verdict
 
 
 def problem(name, source="tiny/easy"):
@@ -99,11 +101,12 @@ def test_no_method_and_no_source_of_hints_can_be_reached_from_the_loop_that_draw
     }
     assert imported & {"recipe.hint.prompt", "recipe.hint.methods", "recipe.hint.hints"} == set()
     assert {name for name in imported if name.startswith("recipe.")} == {
-        "recipe.hint.errors",
-        "recipe.hint.evaluation.responses",
-        "recipe.hint.schema",
-        "recipe.hint.typed",
-        "recipe.hint.whole_file",
+        "recipe.run.errors",
+        "recipe.study.evaluation.responses",
+        "recipe.problems.schema",
+        "recipe.verify.schema",
+        "recipe.run.typed",
+        "recipe.run.whole_file",
     }
 
 

@@ -4,8 +4,8 @@ import math
 
 import pytest
 
-from recipe.hint.evaluation.crossed import crossed_difference, crossed_share
-from recipe.hint.evaluation.estimators import (
+from recipe.study.evaluation.crossed import crossed_difference, crossed_share
+from recipe.study.evaluation.estimators import (
     Estimate,
     clustered_mean,
     majority_score,

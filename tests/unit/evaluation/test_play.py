@@ -8,12 +8,12 @@ from fakes import problem
 from omegaconf import OmegaConf
 from talks import TurnEngine
 
-from recipe.hint.evaluation.draw import Job
-from recipe.hint.evaluation.play import evaluated_method, parts_of_turns, played_rows, played_turns
-from recipe.hint.evaluation.responses import GradedResponse
-from recipe.hint.evaluation.results import evaluation_table, macro_averages, summarise
-from recipe.hint.schema import Verdict
 from recipe.hint.settings import method_defaults
+from recipe.study.evaluation.draw import Job
+from recipe.study.evaluation.play import evaluated_method, parts_of_turns, played_rows, played_turns
+from recipe.study.evaluation.responses import GradedResponse
+from recipe.study.evaluation.results import evaluation_table, macro_averages, summarise
+from recipe.verify.schema import Verdict
 
 RIGHT = {0: [0, 1, 1], 1: [1, 1, 0]}
 

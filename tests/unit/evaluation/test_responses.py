@@ -3,8 +3,8 @@
 import pytest
 from response_rows import parsed, response, responses, row, rows, turn_facts, write_rows
 
-from recipe.hint.errors import DataError
-from recipe.hint.evaluation.responses import (
+from recipe.run.errors import DataError
+from recipe.study.evaluation.responses import (
     append_responses,
     complete_groups,
     read_responses,

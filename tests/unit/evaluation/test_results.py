@@ -7,11 +7,11 @@ import pytest
 from ends import code_of
 from response_rows import rows, write_rows
 
-from recipe.hint.errors import DataError
-from recipe.hint.evaluation.responses import read_responses
-from recipe.hint.evaluation.results import evaluation_table, read_results, recompute, write_results
-from recipe.hint.evaluation.tables import percent
 from recipe.hint.main_report import main
+from recipe.run.errors import DataError
+from recipe.study.evaluation.responses import read_responses
+from recipe.study.evaluation.results import evaluation_table, read_results, recompute, write_results
+from recipe.study.evaluation.tables import percent
 
 IDS = {"aime24": ["a", "b"], "math500": ["a", "b", "c"]}
 

@@ -3,9 +3,9 @@
 import pytest
 from response_rows import responses
 
-from recipe.hint.evaluation.estimators import Estimate, clustered_mean
-from recipe.hint.evaluation.responses import complete_groups
-from recipe.hint.evaluation.results import (
+from recipe.study.evaluation.estimators import Estimate, clustered_mean
+from recipe.study.evaluation.responses import complete_groups
+from recipe.study.evaluation.results import (
     PAPER_GROUPS,
     assign_members,
     budgets,

@@ -3,8 +3,8 @@ import math
 import pytest
 from response_rows import turn_facts
 
-from recipe.hint.evaluation.estimators import t_quantile, wilson_interval
-from recipe.hint.evaluation.turns import TURN_FACTS, turn_metrics
+from recipe.study.evaluation.estimators import t_quantile, wilson_interval
+from recipe.study.evaluation.turns import TURN_FACTS, turn_metrics
 
 
 def facts(before, after, unchanged=0.0):

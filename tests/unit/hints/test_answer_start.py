@@ -3,7 +3,7 @@
 import pytest
 
 from recipe.hint.hints.solution_prefix import answer_start
-from recipe.hint.schema import Problem
+from recipe.problems.schema import Problem
 
 
 def shown(solution, answer, text="What is it?"):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from recipe.hint.hints.dataset import DatasetHints, Increments
-from recipe.hint.schema import hint_columns
+from recipe.problems.schema import hint_columns
 
 ROW = {"hint_level_1": "a", "hint_level_2": ["b", "c"], "hint_level_3": np.array(["d"], object)}
 

@@ -12,8 +12,9 @@ from recipe.hint.methods.sage import Sage, SearchSettings
 from recipe.hint.metrics import step_metrics
 from recipe.hint.prompt import Texts
 from recipe.hint.rollout import PromptRollout, RolloutParts
-from recipe.hint.schema import HintLevels, Problem, ProblemState
+from recipe.hint.schema import HintLevels, ProblemState
 from recipe.hint.settings import HintSettings
+from recipe.problems.schema import Problem
 
 MESSAGES = ({"role": "user", "content": "How many apples does Ann have?"},)
 PROBLEM = Problem("p", MESSAGES, MESSAGES[0]["content"], "17 + 29 = 46", "46")

@@ -8,8 +8,8 @@ from fakes import problem
 
 from recipe.hint.hints.leak import find_leaks, graded_equal, redact
 from recipe.hint.hints.leak_text import values
-from recipe.hint.schema import Verdict
-from recipe.hint.verify.grading import grade
+from recipe.verify.grading import grade
+from recipe.verify.schema import Verdict
 
 
 async def judge_all(items):

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from recipe.hint.hints.leak import find_leaks, graded_equal
-from recipe.hint.schema import Problem
-from recipe.hint.verify.maths.grade import grade_maths
+from recipe.problems.schema import Problem
+from recipe.verify.maths.grade import grade_maths
 
 FOLDER = os.environ.get("HINT_BENCHMARK_DATA")
 

@@ -20,7 +20,7 @@ from leak_sayings import (
 from recipe.hint.hints.leak import find_leaks, graded_equal
 from recipe.hint.hints.leak_numbers import Sizes, numbers
 from recipe.hint.hints.leak_text import written
-from recipe.hint.verify.grading import grade
+from recipe.verify.grading import grade
 
 QUESTION = "How many books has she left?"
 

@@ -17,8 +17,8 @@ from pathlib import Path
 import pytest
 
 from recipe.hint.hints.leak import REDACTED, find_leaks, graded_equal, redact
-from recipe.hint.schema import Problem
-from recipe.hint.verify.maths.grade import grade_maths
+from recipe.problems.schema import Problem
+from recipe.verify.maths.grade import grade_maths
 
 GOLDEN = Path(__file__).resolve().parents[2] / "golden"
 # What was measured; the guard must not get worse.

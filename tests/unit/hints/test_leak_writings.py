@@ -9,7 +9,7 @@ from fakes import problem
 from growth import LINEAR, exponent
 
 from recipe.hint.hints.leak import find_leaks, graded_equal
-from recipe.hint.verify.grading import grade
+from recipe.verify.grading import grade
 
 
 async def judge_all(items):

@@ -15,7 +15,7 @@ from recipe.hint.hints.self_generated import parse_hint_levels
 from recipe.hint.hints.solution_prefix import SolutionPrefix, answer_start, unit_ends
 from recipe.hint.methods.ghpo import Ghpo
 from recipe.hint.prompt import Texts, with_hint
-from recipe.hint.schema import Problem
+from recipe.problems.schema import Problem
 
 CASES = json.loads((Path(__file__).parents[2] / "golden/prefixes.json").read_text())
 RATIOS = (0.25, 0.5, 0.75)

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from recipe.hint.errors import ConfigError
 from recipe.hint.hints.teacher_cache import FILE, CachedResponse, ResponseCache
+from recipe.run.errors import ConfigError
 
 ROOT = Path(__file__).resolve().parents[3]
 ANSWER = CachedResponse("a \\frac{1}{2} ∑ \x00", 7, 20, is_cut=True)

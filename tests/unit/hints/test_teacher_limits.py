@@ -11,12 +11,12 @@ from asking import FAST, KEY, always, ask, never, once, teacher
 from chat_server import LADDER, ChatServer, completion
 from fakes import problem
 
-from recipe.hint.errors import ConfigError
 from recipe.hint.hints import teacher_cache
 from recipe.hint.hints.teacher import Teacher
 from recipe.hint.hints.teacher_cache import ResponseCache
 from recipe.hint.hints.teacher_settings import TeacherSampling, TeacherSettings
 from recipe.hint.prompt import Texts
+from recipe.run.errors import ConfigError
 
 
 def test_the_budget_stops_new_questions_with_a_message_and_old_answers_stay(tmp_path, caplog):

@@ -4,7 +4,6 @@ from dataclasses import fields, replace
 
 import pytest
 
-from recipe.hint.errors import ConfigError, HintError
 from recipe.hint.methods import METHODS
 from recipe.hint.methods.cost import fewest_responses, most_responses
 from recipe.hint.methods.fixed import Fixed
@@ -17,6 +16,7 @@ from recipe.hint.methods.scaf import Scaf, ScafSettings
 from recipe.hint.methods.score import Score
 from recipe.hint.methods.score_guided import ScoreGuided, ScoreGuidedSettings
 from recipe.hint.methods.seele import Seele, SeeleSettings
+from recipe.run.errors import ConfigError, HintError
 
 
 def test_one_group_where_nothing_is_searched():

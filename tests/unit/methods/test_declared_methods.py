@@ -7,11 +7,11 @@ from importlib.metadata import EntryPoint
 import pytest
 
 from recipe.hint import methods
-from recipe.hint.errors import ConfigError
 from recipe.hint.methods.base import Method, MethodSettings
 from recipe.hint.methods.own_credit import OwnCredit
 from recipe.hint.methods.sage import Sage
 from recipe.hint.settings import build_method, check_settings_are_read, read_settings
+from recipe.run.errors import ConfigError
 
 
 def declare(monkeypatch, **points):

@@ -13,9 +13,9 @@ from fakes import run
 
 from recipe.hint import main_hint
 from recipe.hint.command.compose import set_config_paths
-from recipe.hint.errors import ConfigError
 from recipe.hint.methods import ENTRY_POINTS, METHODS
 from recipe.hint.settings import read_settings
+from recipe.run.errors import ConfigError
 
 PAGE = Path(__file__).parents[3] / "docs/new_method.md"
 TEXT = PAGE.read_text("utf-8")

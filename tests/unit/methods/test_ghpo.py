@@ -3,10 +3,10 @@
 import pytest
 from fakes import Numbered, run
 
-from recipe.hint.errors import ConfigError
 from recipe.hint.methods.ghpo import Ghpo, GhpoSettings
 from recipe.hint.reward_tracker import RewardTracker
 from recipe.hint.settings import HintSettings, check_settings_are_read
+from recipe.run.errors import ConfigError
 
 WRONG, MIXED, RIGHT = [0, 0], [0, 1], [1, 1]
 FORMED = "<think>a</think><answer>b</answer>"

@@ -8,7 +8,6 @@ from fakes import problem, run
 
 from recipe.hint.credit.rows import CreditRow
 from recipe.hint.credit.tokens import TokenStats
-from recipe.hint.errors import ConfigError
 from recipe.hint.methods.cost import fewest_responses, most_responses
 from recipe.hint.methods.ghpo import Ghpo, GhpoSettings
 from recipe.hint.methods.luffy import Luffy, LuffySettings
@@ -18,6 +17,7 @@ from recipe.hint.metrics import step_metrics
 from recipe.hint.record import PromptRecord
 from recipe.hint.reward_tracker import RewardTracker
 from recipe.hint.schema import ProblemState
+from recipe.run.errors import ConfigError
 
 WRONG = {0: [0, 0, 0, 0]}
 

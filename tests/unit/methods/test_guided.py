@@ -5,13 +5,14 @@ from dataclasses import replace
 import pytest
 from talks import GUIDE, TurnEngine, play
 
-from recipe.hint.errors import ConfigError
+from recipe.hint.adapter import store
 from recipe.hint.methods.mlmt import Mlmt, MlmtSettings
 from recipe.hint.methods.score import PARENT_TURN
 from recipe.hint.methods.score_guided import ScoreGuided, ScoreGuidedSettings
-from recipe.hint.runtime import store
-from recipe.hint.schema import ProblemState, Response, Verdict
+from recipe.hint.schema import ProblemState, Response
 from recipe.hint.turns import Place, RoleSampling, Round, Sample, Turn, places
+from recipe.run.errors import ConfigError
+from recipe.verify.schema import Verdict
 
 STAGE1 = 10
 RIGHT = Verdict(1.0, "correct", "2")

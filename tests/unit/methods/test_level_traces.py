@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from records import statuses, ungraded
 
-from recipe.hint.errors import ConfigError
 from recipe.hint.methods import METHODS, get_method
 from recipe.hint.methods.base import Draws
 from recipe.hint.methods.fixed import Fixed, FixedSettings
@@ -16,6 +15,7 @@ from recipe.hint.methods.ghpo import Ghpo, GhpoSettings
 from recipe.hint.methods.sage import Sage, SearchSettings
 from recipe.hint.methods.sage_light import SageLight, SageLightSettings, next_level
 from recipe.hint.schema import ProblemState
+from recipe.run.errors import ConfigError
 
 WRONG, MIXED, RIGHT = [0, 0], [0, 1], [1, 1]
 

@@ -9,12 +9,12 @@ from talks import GUIDE, TurnEngine, play, roll_out
 from verl.trainer.ppo.core_algos import compute_grpo_outcome_advantage
 from verl.utils import tensordict_utils as tu
 
+from recipe.hint.adapter import store
 from recipe.hint.methods.archer import Archer, ArcherSettings
 from recipe.hint.methods.base import Method
 from recipe.hint.methods.score import Score, ScoreSettings
 from recipe.hint.methods.score_guided import ScoreGuided, ScoreGuidedSettings
 from recipe.hint.metrics import step_metrics
-from recipe.hint.runtime import store
 from recipe.hint.samples import unpack_sample
 from recipe.hint.turns import FollowUp, Place, Row, Sample, Train
 

@@ -6,12 +6,12 @@ from dataclasses import replace
 import pytest
 from fakes import Numbered, ScriptedEngine, problem, run
 
-from recipe.hint.errors import ConfigError
 from recipe.hint.methods.base import Draws
 from recipe.hint.methods.ghpo import Ghpo, GhpoSettings
 from recipe.hint.methods.prefix_rl import PrefixRl, PrefixRlSettings
 from recipe.hint.schema import ProblemState
 from recipe.hint.settings import HintSettings, build_method
+from recipe.run.errors import ConfigError
 
 
 def drawn(visits, *, share=0.25, levels=3, seed=1, problem_id="p"):

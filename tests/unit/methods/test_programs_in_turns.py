@@ -10,9 +10,10 @@ from recipe.hint import main_prepare
 from recipe.hint.methods.mlmt import Mlmt, MlmtSettings
 from recipe.hint.methods.score import Score, ScoreSettings
 from recipe.hint.methods.score_guided import ScoreGuided, ScoreGuidedSettings
-from recipe.hint.problems.columns import read_problems
-from recipe.hint.schema import Item, Response, Verdict
-from recipe.hint.verify.grading import grade
+from recipe.hint.schema import Response
+from recipe.problems.columns import read_problems
+from recipe.verify.grading import grade
+from recipe.verify.schema import Item, Verdict
 
 # The second check is not in the problem: whatever holds 4202 has it from the tests.
 TESTS = "import math\nassert double(1) == 2\nassert double(2101) == 4202, 'far off'"

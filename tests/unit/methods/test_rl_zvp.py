@@ -8,8 +8,8 @@ from fakes import ScriptedEngine, run
 
 from recipe.hint.credit.rows import CreditRow
 from recipe.hint.credit.tokens import TokenStats
-from recipe.hint.errors import ConfigError
 from recipe.hint.methods.rl_zvp import RlZvp, RlZvpSettings
+from recipe.run.errors import ConfigError
 
 
 def rows(*rewards, uid="u"):

@@ -6,8 +6,8 @@ import pytest
 from fakes import Numbered, run
 from records import responses
 
-from recipe.hint.errors import ConfigError
 from recipe.hint.methods.scaf import Scaf, ScafSettings
+from recipe.run.errors import ConfigError
 
 WARM = 51  # the first step after the warm-up
 FAILED = [0, 0, 0, 0]

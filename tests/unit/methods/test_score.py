@@ -7,8 +7,8 @@ import pytest
 from fakes import problem
 from talks import TurnEngine, play
 
-from recipe.hint.errors import ConfigError
 from recipe.hint.methods.score import Score, ScoreSettings
+from recipe.run.errors import ConfigError
 
 STAGE1 = 10
 REVISE = "Read your solution again"

@@ -6,13 +6,13 @@ import pytest
 from fakes import LADDER, Numbered, ScriptedEngine, make_rollout, problem, run
 from records import responses, statuses
 
-from recipe.hint.errors import ConfigError
 from recipe.hint.methods import METHODS
 from recipe.hint.methods.base import Draws
 from recipe.hint.methods.fixed import Fixed, FixedSettings
 from recipe.hint.methods.sage import Sage, SearchSettings
 from recipe.hint.methods.sage_light import SageLight
 from recipe.hint.schema import ProblemState
+from recipe.run.errors import ConfigError
 
 WRONG, MIXED, RIGHT = [0] * 4, [0, 0, 0, 1], [1] * 4
 PROBE_FINDS = [1, 0, 0, 0]

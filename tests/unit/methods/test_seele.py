@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from fakes import Numbered, ScriptedEngine, run
 
-from recipe.hint.errors import ConfigError
 from recipe.hint.hints.base import HintResult
 from recipe.hint.methods.item_response import Observation, accuracy_curve, level_for
 from recipe.hint.methods.seele import Seele, SeeleSettings
 from recipe.hint.schema import HintLevels, ProblemState
+from recipe.run.errors import ConfigError
 
 
 def test_the_curve_grows_with_the_level_whatever_was_seen():

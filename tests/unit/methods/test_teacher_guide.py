@@ -9,16 +9,17 @@ from chat_server import ChatServer, completion
 from fakes import problem
 from talks import GUIDE, TurnEngine
 
+from recipe.hint.adapter import store
 from recipe.hint.conversations import mean_facts
-from recipe.hint.errors import ConfigError, TeacherSilentError
 from recipe.hint.methods.mlmt import Mlmt, MlmtSettings
 from recipe.hint.methods.score_guided import ScoreGuided, ScoreGuidedSettings
 from recipe.hint.prompt import Texts
 from recipe.hint.reward_tracker import RewardTracker
 from recipe.hint.rollout import PromptRollout, RolloutParts
-from recipe.hint.runtime import store
-from recipe.hint.schema import ProblemState, Verdict
+from recipe.hint.schema import ProblemState
 from recipe.hint.settings import HintSettings, check_settings_are_read
+from recipe.run.errors import ConfigError, TeacherSilentError
+from recipe.verify.schema import Verdict
 
 LOOK = "Look at line 2."
 METHODS = {"score-guided": (ScoreGuided, ScoreGuidedSettings), "mlmt": (Mlmt, MlmtSettings)}

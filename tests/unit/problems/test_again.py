@@ -10,9 +10,9 @@ from hub_files import lay_out, prepare, write
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recipe.hint.errors import DataError
-from recipe.hint.problems.columns import SCHEMA, Labels, make_row, write_rows
-from recipe.hint.problems.prepare import Keys, Origin, read_local
+from recipe.problems.columns import SCHEMA, Labels, make_row, write_rows
+from recipe.problems.prepare import Keys, Origin, read_local
+from recipe.run.errors import DataError
 
 CHOICE = {"id": "c", "problem": "Even?\n(A) 1\n(B) 2", "answer": "B", "note": "n"}
 PROGRAM = {"id": "p", "problem": "f", "answer": "assert f() == 1", "entry_point": "f"}

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from recipe.hint import main_prepare
-from recipe.hint.problems import checks
-from recipe.hint.problems.columns import check_file, make_row, read_problems
-from recipe.hint.problems.prepare import Keys, Prepared, read_local
+from recipe.problems import checks
+from recipe.problems.columns import check_file, make_row, read_problems
+from recipe.problems.prepare import Keys, Prepared, read_local
 
 FOLDER = os.environ.get("HINT_BENCHMARK_DATA", "")
 # File, arguments, number of problems (wc -l of the file).

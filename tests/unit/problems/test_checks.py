@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from recipe.hint.errors import DataError
-from recipe.hint.problems import checks
-from recipe.hint.problems.checks import Pair, repeated, shared_pairs, words
-from recipe.hint.problems.columns import Labels, make_row, write_rows
-from recipe.hint.problems.prepare import Prepared
-from recipe.hint.schema import Verdict
+from recipe.problems import checks
+from recipe.problems.checks import Pair, repeated, shared_pairs, words
+from recipe.problems.columns import Labels, make_row, write_rows
+from recipe.problems.prepare import Prepared
+from recipe.run.errors import DataError
+from recipe.verify.schema import Verdict
 
 TINY = str(Path(__file__).parents[3] / "data" / "tiny" / "base")
 

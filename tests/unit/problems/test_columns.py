@@ -9,8 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 from hub_files import write
 
-from recipe.hint.errors import DataError
-from recipe.hint.problems.columns import (
+from recipe.hint.prompt import ANSWER_SYSTEM_PROMPT
+from recipe.problems.columns import (
     SCHEMA,
     FileReport,
     Labels,
@@ -19,8 +19,8 @@ from recipe.hint.problems.columns import (
     read_problems,
     write_rows,
 )
-from recipe.hint.prompt import ANSWER_SYSTEM_PROMPT
-from recipe.hint.schema import content_id
+from recipe.problems.schema import content_id
+from recipe.run.errors import DataError
 
 ROWS = [
     make_row("1+1?", "2", solution="Count: $\\nu$\n2.", row_id="a", labels=Labels("sums")),
@@ -270,7 +270,7 @@ def test_a_disk_that_fills_up_leaves_the_old_file_and_no_half_one(tmp_path):
     before = (tmp_path / "sums.parquet").read_bytes()
     program = (
         "import resource\n"
-        "from recipe.hint.problems.columns import make_row, write_rows\n"
+        "from recipe.problems.columns import make_row, write_rows\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (1024, 1024))\n"
         f"write_rows([make_row('x' * 9000, '1')], {str(tmp_path / 'sums.parquet')!r})\n"
     )

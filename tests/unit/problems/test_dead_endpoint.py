@@ -11,16 +11,16 @@ from chat_server import completion
 from test_offline_hints import command, served
 
 from recipe.hint import main_prepare
-from recipe.hint.errors import ConfigError, DataError
 from recipe.hint.hints import teacher_reach
 from recipe.hint.hints.base import HintResult
 from recipe.hint.hints.teacher import Client, Fault
 from recipe.hint.hints.teacher_cache import CachedResponse, ResponseCache
 from recipe.hint.hints.teacher_reach import check_reached
 from recipe.hint.hints.teacher_settings import TeacherSettings
-from recipe.hint.problems.columns import make_row, write_rows
-from recipe.hint.problems.offline_hints import GIVE_UP, write_offline_hints
 from recipe.hint.schema import HintLevels
+from recipe.problems.columns import make_row, write_rows
+from recipe.run.errors import ConfigError, DataError
+from recipe.study.offline_hints import GIVE_UP, write_offline_hints
 
 NUM_PROBLEMS = 1000
 
@@ -190,7 +190,7 @@ def test_answers_of_the_cache_say_nothing_about_the_endpoint(in_path):
 
 def test_a_long_run_shows_how_far_it_is(in_path, capsys, monkeypatch):
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
-    monkeypatch.setattr("recipe.hint.problems.progress.SHOWN_AFTER_S", 0.0)
+    monkeypatch.setattr("recipe.problems.progress.SHOWN_AFTER_S", 0.0)
     asyncio.run(write_offline_hints(in_path, in_path.with_name("out.parquet"), Failing(every=1)))
     err = capsys.readouterr().err
     assert "hints: 100%" in err and "1000/1000" in err

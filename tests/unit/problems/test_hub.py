@@ -8,8 +8,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 from huggingface_hub import constants
 
-from recipe.hint.errors import DataError
-from recipe.hint.problems.sources import fetch
+from recipe.problems.sources import fetch
+from recipe.run.errors import DataError
 
 COMMIT = "c" * 40
 BODY = b'{"problem": "1+1?", "answer": "2"}\n'

@@ -10,9 +10,9 @@ from test_offline_hints import Fake
 from test_prefixes import WORK, evaluated, prefixes
 
 from recipe.hint import main_prepare
-from recipe.hint.errors import DataError
-from recipe.hint.problems.columns import check_file, check_target, read_problems
-from recipe.hint.problems.offline_hints import write_offline_hints
+from recipe.problems.columns import check_file, check_target, read_problems
+from recipe.run.errors import DataError
+from recipe.study.offline_hints import write_offline_hints
 
 REWARD = {"style": "rule", "ground_truth": "4"}
 
@@ -144,7 +144,7 @@ def test_a_disk_that_refuses_at_the_end_is_one_line(tmp_path, capsys, monkeypatc
 
     in_path = stored(tmp_path / "in.parquet")
     run = evaluated(tmp_path / "run", ("p0", 0, "correct", WORK))
-    monkeypatch.setattr("recipe.hint.problems.columns.pq.write_table", full)
+    monkeypatch.setattr("recipe.problems.columns.pq.write_table", full)
     with pytest.raises(SystemExit, match="2"):
         prefixes(run, in_path)
     err = capsys.readouterr().err

@@ -9,9 +9,9 @@ import pyarrow.parquet as pq
 import pytest
 from hub_files import write
 
-from recipe.hint.errors import DataError
-from recipe.hint.problems.prepare import Keys, Origin, read_local
-from recipe.hint.schema import content_id
+from recipe.problems.prepare import Keys, Origin, read_local
+from recipe.problems.schema import content_id
+from recipe.run.errors import DataError
 
 LINES = [
     {"id": "s/0", "problem": "1+1?", "answer": "2", "solution": "Count."},

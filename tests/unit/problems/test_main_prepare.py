@@ -13,10 +13,10 @@ import pytest
 from hub_files import BROKEN, lay_out, prepare, write
 
 from recipe.hint import main_prepare
-from recipe.hint.problems import programs
-from recipe.hint.problems.columns import read_problems
-from recipe.hint.problems.prepare import read_local
-from recipe.hint.problems.sources import SOURCES
+from recipe.problems import programs
+from recipe.problems.columns import read_problems
+from recipe.problems.prepare import read_local
+from recipe.problems.sources import SOURCES
 
 LINES = [
     {"id": "s/0", "problem": "1+1?", "answer": "2", "solution": "Count."},
@@ -47,7 +47,7 @@ def test_the_program_writes_a_file_that_keeps_the_contract(tmp_path, capsys):
 
 
 def test_long_work_shows_each_of_its_parts_with_how_far_it_is(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("recipe.hint.problems.progress.SHOWN_AFTER_S", 0.0)
+    monkeypatch.setattr("recipe.problems.progress.SHOWN_AFTER_S", 0.0)
     path, out = write(tmp_path / "sums.jsonl", LINES), tmp_path / "sums.parquet"
     prepare(path, out)
     told = capsys.readouterr().err

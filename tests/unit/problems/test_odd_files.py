@@ -10,9 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from recipe.hint import main_prepare
-from recipe.hint.errors import DataError
-from recipe.hint.problems.columns import read_problems
-from recipe.hint.problems.prepare import read_local
+from recipe.problems.columns import read_problems
+from recipe.problems.prepare import read_local
+from recipe.run.errors import DataError
 
 LINE = json.dumps({"problem": "1+1?", "answer": "2"}) + "\n"
 NOT_UTF8 = pa.Array.from_buffers(pa.string(), 1, pa.array([b"\xff"]).buffers())

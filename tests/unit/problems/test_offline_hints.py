@@ -10,12 +10,13 @@ import pyarrow.parquet as pq
 import pytest
 from chat_server import ChatServer, completion
 
-from recipe.hint.errors import ConfigError, DataError
 from recipe.hint.hints.base import HintResult
-from recipe.hint.problems.columns import check_file, make_row, write_rows
-from recipe.hint.problems.offline_command import add_arguments, run
-from recipe.hint.problems.offline_hints import write_offline_hints
-from recipe.hint.schema import HintLevels, hint_columns
+from recipe.hint.schema import HintLevels
+from recipe.problems.columns import check_file, make_row, write_rows
+from recipe.problems.schema import hint_columns
+from recipe.run.errors import ConfigError, DataError
+from recipe.study.offline_command import add_arguments, run
+from recipe.study.offline_hints import write_offline_hints
 
 
 class Fake:

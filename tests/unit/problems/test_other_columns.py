@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recipe.hint import main_prepare
-from recipe.hint.errors import DataError
-from recipe.hint.problems.columns import SCHEMA, read_problems
-from recipe.hint.problems.prepare import Keys, read_local
+from recipe.problems.columns import SCHEMA, read_problems
+from recipe.problems.prepare import Keys, read_local
+from recipe.run.errors import DataError
 
 ROWS = [
     {

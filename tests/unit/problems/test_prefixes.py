@@ -6,9 +6,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from recipe.hint import main_prepare
-from recipe.hint.evaluation.responses import file_sha256
-from recipe.hint.evaluation.turns import TURN_FACTS
-from recipe.hint.problems.columns import Labels, make_row, read_problems, write_rows
+from recipe.problems.columns import Labels, make_row, read_problems, write_rows
+from recipe.study.evaluation.responses import file_sha256
+from recipe.study.evaluation.turns import TURN_FACTS
 
 WORK = "First 3.\nThen 5.\nThen 9.\nLast 4.\n\\boxed{4}"
 

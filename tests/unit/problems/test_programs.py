@@ -7,9 +7,9 @@ import pytest
 from hub_files import write
 
 from recipe.hint import main_prepare
-from recipe.hint.problems.columns import read_problems
-from recipe.hint.problems.programs import idle_programs, reference_code, row_fault
-from recipe.hint.verify.rows import read_row
+from recipe.problems.columns import read_problems
+from recipe.problems.programs import idle_programs, reference_code, row_fault
+from recipe.verify.rows import read_row
 
 RIGHT = "def f(x):\n    return 2 * x\ndef g(xs):\n    return sorted(xs)"
 TESTS = "assert f(2) == 4"

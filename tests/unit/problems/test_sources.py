@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from hub_files import SETS, lay_out, write
 
-from recipe.hint.errors import DataError
-from recipe.hint.problems import sources
-from recipe.hint.problems.prepare import Origin
-from recipe.hint.problems.sources import SOURCES, find_source, read_source
+from recipe.problems import sources
+from recipe.problems.prepare import Origin
+from recipe.problems.sources import SOURCES, find_source, read_source
+from recipe.run.errors import DataError
 
 
 def read(name, given, split=None, **options):

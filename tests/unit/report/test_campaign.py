@@ -11,14 +11,14 @@ from campaign_runs import CONVERSATIONS, ONE, claims, write_campaign
 from ends import code_of
 from response_rows import rows, write_rows
 
-from recipe.hint.errors import ConfigError, DataError
-from recipe.hint.evaluation.results import write_results
 from recipe.hint.main_report import main
-from recipe.hint.problems.columns import read_problems
-from recipe.hint.report.campaign_folder import read_results_of
-from recipe.hint.report.campaign_page import results_page
-from recipe.hint.tiny.two_turn.task import response
-from recipe.hint.tiny.two_turn.work import work_right
+from recipe.problems.columns import read_problems
+from recipe.run.errors import ConfigError, DataError
+from recipe.study.evaluation.results import write_results
+from recipe.study.report.campaign_folder import read_results_of
+from recipe.study.report.campaign_page import results_page
+from recipe.worlds.two_turn.task import response
+from recipe.worlds.two_turn.work import work_right
 
 TWO_TURN = Path("data/two_turn/val_hard.parquet").absolute()
 

@@ -6,12 +6,12 @@ import shutil
 import pytest
 from campaign_runs import ONE, claims, write_campaign
 
-from recipe.hint.campaign import Claim
-from recipe.hint.errors import ConfigError, DataError
-from recipe.hint.evaluation.estimators import Estimate
-from recipe.hint.report.campaign import side_of
-from recipe.hint.report.campaign_folder import keep_results, read_results_of
-from recipe.hint.report.campaign_page import results_page
+from recipe.run.errors import ConfigError, DataError
+from recipe.study.campaign import Claim
+from recipe.study.evaluation.estimators import Estimate
+from recipe.study.report.campaign import side_of
+from recipe.study.report.campaign_folder import keep_results, read_results_of
+from recipe.study.report.campaign_page import results_page
 
 
 def verdict(root, claim):

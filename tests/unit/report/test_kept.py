@@ -6,10 +6,10 @@ import pytest
 from campaign_runs import CONVERSATIONS, ONE, claims, write_campaign
 from ends import code_of
 
-from recipe.hint.errors import ConfigError, DataError
 from recipe.hint.main_report import main
-from recipe.hint.report.campaign_folder import keep_results, read_results_of
-from recipe.hint.report.campaign_page import results_page
+from recipe.run.errors import ConfigError, DataError
+from recipe.study.report.campaign_folder import keep_results, read_results_of
+from recipe.study.report.campaign_page import results_page
 
 
 def test_what_was_kept_of_runs_gives_the_same_page(tmp_path, capsys):

@@ -13,14 +13,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from page_runs import HOSTILE, metrics, record, sample, talk, write_run
 
-from recipe.hint.errors import DataError
 from recipe.hint.main_report import main
-from recipe.hint.report.page.arms import changed_settings, group_arms
-from recipe.hint.report.page.charts import all_charts
-from recipe.hint.report.page.folder import read_folder
-from recipe.hint.report.page.payload import compact_runs
-from recipe.hint.report.page.render import render_page
-from recipe.hint.report.page.visits import read_visit, stop_reason
+from recipe.run.errors import DataError
+from recipe.study.report.page.arms import changed_settings, group_arms
+from recipe.study.report.page.charts import all_charts
+from recipe.study.report.page.folder import read_folder
+from recipe.study.report.page.payload import compact_runs
+from recipe.study.report.page.render import render_page
+from recipe.study.report.page.visits import read_visit, stop_reason
 
 RANDOM = random.Random(1)
 

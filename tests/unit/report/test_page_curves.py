@@ -3,10 +3,10 @@
 import pytest
 from page_runs import metrics, write_run
 
-from recipe.hint.report.page import charts
-from recipe.hint.report.page.arms import group_arms
-from recipe.hint.report.page.charts import all_charts
-from recipe.hint.report.page.folder import read_folder
+from recipe.study.report.page import charts
+from recipe.study.report.page.arms import group_arms
+from recipe.study.report.page.charts import all_charts
+from recipe.study.report.page.folder import read_folder
 
 
 def test_a_curve_of_two_seeds_is_their_mean_with_students_interval(tmp_path):

@@ -8,11 +8,11 @@ from pathlib import Path
 from page_runs import metrics, record, write_run
 
 from recipe.hint.record import PromptRecord, RoundRecord
-from recipe.hint.report.page.folder import read_folder
-from recipe.hint.report.page.payload import compact_runs, pack_json
-from recipe.hint.report.page.render import render_page
-from recipe.hint.report.page.visits import read_visit
 from recipe.hint.turns import Place
+from recipe.study.report.page.folder import read_folder
+from recipe.study.report.page.payload import compact_runs, pack_json
+from recipe.study.report.page.render import render_page
+from recipe.study.report.page.visits import read_visit
 
 
 def test_signal_is_counted_inside_each_group():

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from page_runs import HOSTILE, metrics, record, sample, talk, talk_sample, write_run
 
-from recipe.hint.report.page import render
-from recipe.hint.report.page.folder import read_folder
-from recipe.hint.report.page.payload import compact_runs
+from recipe.study.report.page import render
+from recipe.study.report.page.folder import read_folder
+from recipe.study.report.page.payload import compact_runs
 
 SCRIPTS = [Path(render.__file__).parent / name for name in ("conversations.js", "page.js")]
 _NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")

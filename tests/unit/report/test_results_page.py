@@ -4,10 +4,10 @@ import itertools
 import re
 from pathlib import Path
 
-from recipe.hint.campaign import CAMPAIGN_FILE, read_campaign
 from recipe.hint.main_report import main
-from recipe.hint.report.campaign_folder import read_results_of
-from recipe.hint.report.campaign_page import results_page
+from recipe.study.campaign import CAMPAIGN_FILE, read_campaign
+from recipe.study.report.campaign_folder import read_results_of
+from recipe.study.report.campaign_page import results_page
 
 EVIDENCE = Path("docs/evidence")
 # A difference or a share with its interval: +8.1 (-8.7 to 24.9), or with a comma.

@@ -8,10 +8,10 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from recipe.hint.errors import DataError
 from recipe.hint.main_report import main
-from recipe.hint.report.runs import accuracies, read_rows, read_run
-from recipe.hint.report.training import draw_learning, training_table
+from recipe.run.errors import DataError
+from recipe.study.report.runs import accuracies, read_rows, read_run
+from recipe.study.report.training import draw_learning, training_table
 
 
 def make_run(folder, method="sage", final=0.5, val_files=()):

@@ -5,9 +5,9 @@ import json
 import pytest
 from ends import code_of
 
-from recipe.hint.errors import DataError
 from recipe.hint.main_report import main
-from recipe.hint.report.samples import sample_lines
+from recipe.run.errors import DataError
+from recipe.study.report.samples import sample_lines
 
 ANSWER = {
     "attempt": 1, "level": 1, "rows": [0, 3], "trains": True, "score": 1.0, "reward": 1.0,

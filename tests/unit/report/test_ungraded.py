@@ -7,8 +7,8 @@ import pytest
 from campaign_runs import claims, write_campaign, write_evaluation
 from response_rows import rows, turn_facts
 
-from recipe.hint.report.campaign_folder import keep_results, read_results_of
-from recipe.hint.report.campaign_page import results_page
+from recipe.study.report.campaign_folder import keep_results, read_results_of
+from recipe.study.report.campaign_page import results_page
 
 SEEDS = (1, 2, 3)
 

@@ -12,11 +12,11 @@ import pytest
 from omegaconf import OmegaConf
 from processes import HEARS_SIGINT, is_alive, wait_for
 
-from recipe.hint.alternation import phases
-from recipe.hint.errors import ConfigError, HintError, StallError
-from recipe.hint.runtime import partner
-from recipe.hint.runtime.alternate import Alternation
-from recipe.hint.runtime.partner import ServerOptions
+from recipe.run.errors import ConfigError, HintError, StallError
+from recipe.study import partner
+from recipe.study.alternate import Alternation
+from recipe.study.alternation import phases
+from recipe.study.partner import ServerOptions
 
 pytestmark = pytest.mark.slow
 
@@ -215,7 +215,7 @@ def test_a_server_that_knows_other_weights_is_refused(tmp_path):
 
 
 def test_one_command_at_a_time_works_in_a_folder(tmp_path):
-    from recipe.hint.runtime.folder_lock import claimed
+    from recipe.run.folder_lock import claimed
 
     tmp_path.joinpath("x").mkdir()
     with claimed(tmp_path / ".lock"), pytest.raises(ConfigError, match="in use by another"):

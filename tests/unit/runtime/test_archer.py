@@ -7,11 +7,11 @@ import pytest
 import torch
 from verl.utils import tensordict_utils as tu
 
+from recipe.hint.adapter.archer import UtteranceLearner, transitions_of
+from recipe.hint.adapter.critic import CriticWorker, Heads, UtteranceCriticWorker, utterance_loss
 from recipe.hint.credit.archer import UtteranceCriticSettings
 from recipe.hint.credit.replay import Transition
 from recipe.hint.credit.rows import CreditRow
-from recipe.hint.runtime.archer import UtteranceLearner, transitions_of
-from recipe.hint.runtime.critic import CriticWorker, Heads, UtteranceCriticWorker, utterance_loss
 
 
 def later(value):

@@ -13,9 +13,9 @@ from omegaconf import OmegaConf
 from talks import GUIDE, TurnEngine
 
 from recipe.hint.methods import METHODS
-from recipe.hint.problems.columns import make_row, write_rows
-from recipe.hint.runtime import asking
-from recipe.hint.schema import Verdict
+from recipe.problems.columns import make_row, write_rows
+from recipe.study import asking
+from recipe.verify.schema import Verdict
 
 GUIDED = [name for name, each in METHODS.items() if hasattr(each.settings_cls(), "guide")]
 HINTED = [name for name, each in METHODS.items() if each.uses_hints]

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 from processes import HEARS_SIGINT, is_alive, wait_for
 
-from recipe.hint.campaign import Arm, Campaign
-from recipe.hint.errors import ConfigError, HintError
-from recipe.hint.runtime import campaign as campaign_module
-from recipe.hint.runtime.campaign import Driver, environment, jobs_of
+from recipe.run.errors import ConfigError, HintError
+from recipe.study import campaign_runs as campaign_module
+from recipe.study.campaign import Arm, Campaign
+from recipe.study.campaign_runs import Driver, environment, jobs_of
 
 pytestmark = pytest.mark.slow
 PROGRAMS = Path(__file__).parent / "campaign_programs"
@@ -145,7 +145,7 @@ def test_a_run_whose_next_step_cannot_start_ends_no_other(tmp_path, name, conten
 
 
 def test_a_job_without_a_sign_of_life_is_ended_and_named(tmp_path, monkeypatch):
-    monkeypatch.setattr("recipe.hint.runtime.campaign.JOB_LIMIT_S", 1.0)
+    monkeypatch.setattr("recipe.study.campaign_runs.JOB_LIMIT_S", 1.0)
     with pytest.raises(HintError, match="train: no sign of life for 1 s; ended"):
         make(tmp_path, campaign(a=["hang=1"]))
 
@@ -230,8 +230,8 @@ def test_a_run_goes_on_after_its_newest_whole_checkpoint(tmp_path):
 def test_a_campaign_that_is_ended_leaves_no_run_behind(tmp_path, number):
     code = (
         "import sys; from pathlib import Path\n"
-        "from recipe.hint.campaign import Arm, Campaign\n"
-        "from recipe.hint.runtime.campaign import Driver, jobs_of\n"
+        "from recipe.study.campaign import Arm, Campaign\n"
+        "from recipe.study.campaign_runs import Driver, jobs_of\n"
         "asked = Campaign('t', {'a': Arm(('hang=1',))}, seeds=(1, 2))\n"
         "root = Path(sys.argv[1])\n"
         "Driver(root, 2, print).make(jobs_of(asked, root, Path(sys.argv[2])))\n"
@@ -291,7 +291,7 @@ def test_weights_behind_a_link_are_not_taken_for_those_of_a_new_training(tmp_pat
 
 
 def test_one_campaign_at_a_time_writes_in_a_folder(tmp_path):
-    from recipe.hint.runtime.folder_lock import claimed
+    from recipe.run.folder_lock import claimed
 
     with claimed(tmp_path / ".lock"), pytest.raises(ConfigError, match="in use by another"):
         make(tmp_path, campaign(a=[]))

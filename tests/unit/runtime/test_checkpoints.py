@@ -11,9 +11,10 @@ from types import SimpleNamespace
 import pytest
 from omegaconf import OmegaConf
 
-from recipe.hint.errors import ConfigError
-from recipe.hint.runtime import checkpoints
-from recipe.hint.runtime.checkpoints import (
+from recipe.hint.adapter.preflight import folder
+from recipe.hint.adapter.preflight.folder import check_disk, check_run_folder
+from recipe.run import checkpoints
+from recipe.run.checkpoints import (
     MERGED,
     STATE_FILE,
     empty_step,
@@ -22,11 +23,10 @@ from recipe.hint.runtime.checkpoints import (
     point_at,
     repair_pointer,
 )
-from recipe.hint.runtime.merging import known_checkpoints, model_files
-from recipe.hint.runtime.preflight import folder
-from recipe.hint.runtime.preflight.folder import check_disk, check_run_folder
-from recipe.hint.runtime.run_folder import METRICS_FILE, RunFolder
-from recipe.hint.runtime.watchdog import Watchdog, read_fatal, write_fatal
+from recipe.run.errors import ConfigError
+from recipe.run.run_folder import METRICS_FILE, RunFolder
+from recipe.run.watchdog import Watchdog, read_fatal, write_fatal
+from recipe.study.merging import known_checkpoints, model_files
 
 POINTER = "latest_checkpointed_iteration.txt"
 
@@ -337,7 +337,7 @@ def test_a_phase_past_its_limit_ends_the_process_and_names_what_took_so_long(tmp
 
     code = (
         "import time, pathlib\n"
-        "from recipe.hint.runtime.watchdog import Watchdog\n"
+        "from recipe.run.watchdog import Watchdog\n"
         f"dog = Watchdog(pathlib.Path({str(tmp_path)!r}))\n"
         "with dog.phase('the delivery', 0.2, 'hint.watchdog.x_s'):\n"
         "    time.sleep(600)\n"

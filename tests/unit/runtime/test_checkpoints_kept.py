@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 from omegaconf import OmegaConf
 
+from recipe.hint.adapter.preflight.folder import checkpoint_bytes, replay_bytes
 from recipe.hint.credit.replay import ReplayBuffer, Transition
-from recipe.hint.runtime.checkpoints import (
+from recipe.run.checkpoints import (
     MERGED,
     QUEUE,
     REPLAY_FILE,
@@ -19,7 +20,6 @@ from recipe.hint.runtime.checkpoints import (
     mark_complete,
     newest_complete,
 )
-from recipe.hint.runtime.preflight.folder import checkpoint_bytes, replay_bytes
 
 
 def lay(root, *steps, time_ns=0):

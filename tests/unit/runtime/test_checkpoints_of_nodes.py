@@ -4,9 +4,9 @@ import os
 
 import pytest
 
-from recipe.hint.errors import HintError
-from recipe.hint.runtime import checkpoints
-from recipe.hint.runtime.checkpoints import COMPLETE, mark_complete, newest_complete, step_folder
+from recipe.run import checkpoints
+from recipe.run.checkpoints import COMPLETE, mark_complete, newest_complete, step_folder
+from recipe.run.errors import HintError
 
 KINDS = ("model", "optim", "extra_state")
 STEP = 50

@@ -6,12 +6,12 @@ from itertools import pairwise
 import pytest
 from fakes import Balancer, problem
 
-from recipe.hint.errors import StallError
-from recipe.hint.runtime.chat_template import Renderer
-from recipe.hint.runtime.engine import Grading, LoopPasses, VllmEngine
-from recipe.hint.runtime.group_client import GroupClient, Sampling
-from recipe.hint.schema import Verdict
+from recipe.hint.adapter.chat_template import Renderer
+from recipe.hint.adapter.engine import Grading, LoopPasses, VllmEngine
+from recipe.hint.adapter.group_client import GroupClient, Sampling
 from recipe.hint.turns import RoleSampling
+from recipe.run.errors import StallError
+from recipe.verify.schema import Verdict
 
 
 class Tokenizer:

@@ -10,12 +10,13 @@ import ray
 from omegaconf import OmegaConf
 from ray.exceptions import ActorDiedError
 
-from recipe.hint.evaluation.results import recompute
-from recipe.hint.problems.columns import read_problems
-from recipe.hint.runtime import evaluation
-from recipe.hint.runtime.run_folder import RunFolder
-from recipe.hint.runtime.watchdog import Watchdog
-from recipe.hint.schema import Response, Verdict
+from recipe.hint.schema import Response
+from recipe.problems.columns import read_problems
+from recipe.run.run_folder import RunFolder
+from recipe.run.watchdog import Watchdog
+from recipe.study import evaluation_run as evaluation
+from recipe.study.evaluation.results import recompute
+from recipe.verify.schema import Verdict
 
 FILE = Path(__file__).resolve().parents[3] / "data/tiny/val_easy.parquet"
 

@@ -10,8 +10,8 @@ import threading
 
 import pytest
 
-from recipe.hint.runtime.cpu import fork_server_process
-from recipe.hint.runtime.cpu.fork_server_process import fork_server
+from recipe.laptop import fork_server_process
+from recipe.laptop.fork_server_process import fork_server
 
 
 @pytest.fixture

@@ -15,11 +15,11 @@ from types import SimpleNamespace
 import psutil
 import pytest
 
-from recipe.hint.errors import ConfigError
-from recipe.hint.runtime import ray_services
-from recipe.hint.runtime.cpu import fork_client_process
-from recipe.hint.runtime.folder_lock import claimed
-from recipe.hint.runtime.ray_services import RayServices, starting
+from recipe.laptop import fork_client_process
+from recipe.run import ray_services
+from recipe.run.errors import ConfigError
+from recipe.run.folder_lock import claimed
+from recipe.run.ray_services import RayServices, starting
 
 
 class Process:
@@ -107,7 +107,7 @@ def test_a_signal_for_a_process_that_is_gone_is_dropped():
 _KILLED = """
 import subprocess, sys, time
 from pathlib import Path
-from recipe.hint.runtime.folder_lock import claimed
+from recipe.run.folder_lock import claimed
 with claimed(Path(sys.argv[1])) as number:
     child = subprocess.Popen(
         ["sleep", "600"], pass_fds=(number,), stdout=subprocess.DEVNULL, start_new_session=True

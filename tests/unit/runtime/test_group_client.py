@@ -6,8 +6,8 @@ from types import SimpleNamespace
 import pytest
 from fakes import Balancer
 
-from recipe.hint.runtime import group_client
-from recipe.hint.runtime.group_client import GroupClient, Sampling
+from recipe.hint.adapter import group_client
+from recipe.hint.adapter.group_client import GroupClient, Sampling
 
 EOS = 0
 

@@ -3,8 +3,8 @@
 import pytest
 from omegaconf import OmegaConf
 
-from recipe.hint.runtime.in_flight import problems_in_flight
-from recipe.hint.runtime.worker import validation_slots
+from recipe.hint.adapter.in_flight import problems_in_flight
+from recipe.hint.adapter.worker import validation_slots
 
 
 def config(mode="sync", *, dp=1, tp=1, eval_only=False, max_num_seqs=64, workers=2):

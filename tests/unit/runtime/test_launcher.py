@@ -6,13 +6,13 @@ import os
 import pytest
 from omegaconf import OmegaConf
 
-from recipe.hint.errors import ConfigError
-from recipe.hint.runtime import launcher
-from recipe.hint.runtime.folder_lock import claimed
-from recipe.hint.runtime.launcher import _Console
-from recipe.hint.runtime.ray_logs import engine_error, keep_logs
-from recipe.hint.runtime.reporter import Pace
-from recipe.hint.runtime.run_folder import RunFolder
+from recipe.run import launcher
+from recipe.run.errors import ConfigError
+from recipe.run.folder_lock import claimed
+from recipe.run.launcher import _Console
+from recipe.run.ray_logs import engine_error, keep_logs
+from recipe.run.reporter import Pace
+from recipe.run.run_folder import RunFolder
 
 OURS, THEIRS, IDLE = "a" * 56, "b" * 56, "c" * 56
 NODE = {"raylet.out", "gcs_server.out", f"worker-{IDLE}-ffffffff-9.out"}

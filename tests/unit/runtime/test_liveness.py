@@ -20,11 +20,11 @@ from ray.exceptions import (
     RayTaskError,
 )
 
-from recipe.hint.errors import ConfigError, HintError, StallError, Terminated
-from recipe.hint.runtime.folder_lock import claimed
-from recipe.hint.runtime.liveness import Liveness
-from recipe.hint.runtime.ray_services import RayServices, starting, wait_until_gone
-from recipe.hint.runtime.watchdog import EXIT_CODE, Watchdog, sentence_of, silence_of
+from recipe.run.errors import ConfigError, HintError, StallError, Terminated
+from recipe.run.folder_lock import claimed
+from recipe.run.liveness import Liveness
+from recipe.run.ray_services import RayServices, starting, wait_until_gone
+from recipe.run.watchdog import EXIT_CODE, Watchdog, sentence_of, silence_of
 
 LIMIT_S = 10.0
 
@@ -148,7 +148,7 @@ def test_a_folder_that_another_process_claimed_is_refused_with_its_holder(tmp_pa
     lock = tmp_path / ".lock"
     code = (
         "import sys; from pathlib import Path\n"
-        "from recipe.hint.runtime.folder_lock import claimed\n"
+        "from recipe.run.folder_lock import claimed\n"
         "with claimed(Path(sys.argv[1])):\n"
         "    print('held', flush=True); sys.stdin.read()"
     )
@@ -206,7 +206,7 @@ def test_the_reason_is_told_where_the_runs_folder_is_gone_too(tmp_path):
 
 def test_an_error_on_a_full_disk_says_so(tmp_path, monkeypatch):
     usage = SimpleNamespace(free=3_200_000)
-    monkeypatch.setattr("recipe.hint.runtime.watchdog.shutil.disk_usage", lambda path: usage)
+    monkeypatch.setattr("recipe.run.watchdog.shutil.disk_usage", lambda path: usage)
     told = sentence_of(RuntimeError("file write\nfailed"), tmp_path)
     assert told == f"RuntimeError: file write failed (the disk of {tmp_path} has 3.2 MB left)"
 
@@ -253,13 +253,13 @@ def test_a_process_of_rays_that_stays_stopped_is_named(raylet, monkeypatch):
     while psutil.Process(raylet.pid).status() != psutil.STATUS_STOPPED:
         time.sleep(0.01)
     services.check()  # it may go on in a moment
-    monkeypatch.setattr("recipe.hint.runtime.ray_services._STOPPED_S", -1.0)
+    monkeypatch.setattr("recipe.run.ray_services._STOPPED_S", -1.0)
     with pytest.raises(StallError, match="Ray's process raylet was stopped .* find out what"):
         services.check()
 
 
 def test_a_gcs_that_lives_and_takes_no_connections_is_named(monkeypatch):
-    monkeypatch.setattr("recipe.hint.runtime.ray_services._LOOK_EVERY_S", -1.0)
+    monkeypatch.setattr("recipe.run.ray_services._LOOK_EVERY_S", -1.0)
     with child_called("gcs_server"), socket.create_server(("127.0.0.1", 0)) as listener:
         services = RayServices(f"127.0.0.1:{listener.getsockname()[1]}")
         services.check()
@@ -290,7 +290,7 @@ def test_processes_are_waited_for_where_the_kernel_has_no_handle_for_one_that_en
 def test_a_start_of_ray_that_does_not_come_ends_the_command_and_its_processes(deed, limit_s, told):
     code = (
         "import subprocess, sys, time, psutil\n"
-        "from recipe.hint.runtime.ray_services import starting\n"
+        "from recipe.run.ray_services import starting\n"
         f"child = subprocess.Popen([sys.executable, '-c', {SLEEPER!r}, 'gcs_server'])\n"
         "while psutil.Process(child.pid).name() != 'gcs_server': time.sleep(0.01)\n"
         "print(child.pid, flush=True)\n"
@@ -332,7 +332,7 @@ def test_a_disk_that_hangs_keeps_no_phase_alive(tmp_path):
     code = (
         "import os, sys, threading, time\n"
         "from pathlib import Path\n"
-        "from recipe.hint.runtime import watchdog\n"
+        "from recipe.run import watchdog\n"
         "hang = lambda *_, **__: threading.Event().wait()\n"
         "watchdog._END_S = 0.5\n"
         "os.utime = hang\n"
@@ -348,7 +348,7 @@ def test_a_disk_that_hangs_keeps_no_phase_alive(tmp_path):
 def test_a_command_that_waits_for_a_disk_ends_and_says_so():
     code = (
         "import threading\n"
-        "from recipe.hint.runtime import ray_services\n"
+        "from recipe.run import ray_services\n"
         "ray_services._LOOK_S = 0.05\n"
         "with ray_services.must_keep_calling(1.0, ['failed', 'the disk did not answer']) as call:\n"
         "    for _ in range(20):\n"

@@ -4,9 +4,8 @@ import random
 
 import pytest
 
-from recipe.hint.errors import ConfigError
-from recipe.hint.runtime import checkpoints
-from recipe.hint.runtime.checkpoints import (
+from recipe.run import checkpoints
+from recipe.run.checkpoints import (
     STATE_FILE,
     drop_old,
     empty_step,
@@ -14,6 +13,7 @@ from recipe.hint.runtime.checkpoints import (
     point_at,
     repair_pointer,
 )
+from recipe.run.errors import ConfigError
 
 POINTER = "latest_checkpointed_iteration.txt"  # verl's
 MOMENTS = ("files", "pointer emptied", "pointer", "COMPLETE", "our pointer", "end")

@@ -7,17 +7,17 @@ from types import SimpleNamespace
 import pytest
 from omegaconf import OmegaConf
 
-from recipe.hint.errors import ConfigError
-from recipe.hint.runtime.checkpoints import mark_complete
-from recipe.hint.runtime.preflight.folder import check_run_folder
-from recipe.hint.runtime.trainer import HintMixin
-from recipe.hint.runtime.watchdog import Limited, Watchdog, read_fatal
+from recipe.hint.adapter.preflight.folder import check_run_folder
+from recipe.hint.adapter.trainer import HintMixin
+from recipe.run.checkpoints import mark_complete
+from recipe.run.errors import ConfigError
+from recipe.run.watchdog import Limited, Watchdog, read_fatal
 
 
 def test_an_item_that_does_not_come_ends_the_run(tmp_path):
     code = (
         "import pathlib, time\n"
-        "from recipe.hint.runtime.watchdog import NO_ANSWER, Limited, Watchdog\n"
+        "from recipe.run.watchdog import NO_ANSWER, Limited, Watchdog\n"
         f"dog = Watchdog(pathlib.Path({str(tmp_path)!r}))\n"
         "class Loader(list):\n"
         "    def __iter__(self):\n"

@@ -3,7 +3,7 @@
 import re
 import subprocess
 
-from recipe.hint.runtime import machine
+from recipe.run import machine
 
 
 def git(root, *command):

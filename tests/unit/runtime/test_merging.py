@@ -11,9 +11,9 @@ import pytest
 from omegaconf import OmegaConf
 from processes import is_alive, wait_for
 
-from recipe.hint.errors import ConfigError, Terminated
-from recipe.hint.runtime import merging
-from recipe.hint.runtime.merging import COMPLETE, MERGED, merge_model
+from recipe.run.errors import ConfigError, Terminated
+from recipe.study import merging
+from recipe.study.merging import COMPLETE, MERGED, merge_model
 
 
 @pytest.fixture

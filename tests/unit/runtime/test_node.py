@@ -7,14 +7,14 @@ from dataclasses import replace
 import pytest
 from omegaconf import OmegaConf
 
-from recipe.hint.errors import HintError
-from recipe.hint.problems.columns import Labels, make_row, write_rows
-from recipe.hint.runtime import node
-from recipe.hint.runtime.engine_builder import audit_file
-from recipe.hint.runtime.node import fault_of_node
-from recipe.hint.runtime.task_runner import DRIVER_LOCK
-from recipe.hint.runtime.worker import HintWorker
+from recipe.hint.adapter import node
+from recipe.hint.adapter.engine_builder import audit_file
+from recipe.hint.adapter.node import fault_of_node
+from recipe.hint.adapter.worker import HintWorker
 from recipe.hint.settings import HintSettings, VerifySettings
+from recipe.problems.columns import Labels, make_row, write_rows
+from recipe.run.errors import HintError
+from recipe.run.task_runner import DRIVER_LOCK
 
 MATHS = make_row("2+2", "4", labels=Labels(kind="maths"))
 PROGRAM = make_row("Write f.", "assert f(1) == 1", labels=Labels(kind="program"))

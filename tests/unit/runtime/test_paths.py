@@ -3,7 +3,7 @@
 import pytest
 from omegaconf import OmegaConf
 
-from recipe.hint.runtime.paths import DATA_FILES, FOLDERS, SOURCES, make_absolute
+from recipe.run.paths import DATA_FILES, FOLDERS, SOURCES, make_absolute
 
 
 def with_setting(name, value):

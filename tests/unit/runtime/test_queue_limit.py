@@ -7,8 +7,8 @@ import pytest
 import transfer_queue as tq
 from verl.trainer.ppo.v1 import replay_buffer, trainer_base
 
-from recipe.hint.runtime.queue_limit import CALLS, limited_queue
-from recipe.hint.runtime.watchdog import Watchdog, read_fatal
+from recipe.run.queue_limit import CALLS, limited_queue
+from recipe.run.watchdog import Watchdog, read_fatal
 
 
 @pytest.mark.parametrize("name", CALLS)
@@ -30,8 +30,8 @@ def test_a_poll_that_gets_no_answer_ends_the_run(tmp_path):
     code = (
         "import pathlib, time\n"
         "import transfer_queue as tq\n"
-        "from recipe.hint.runtime.queue_limit import limited_queue\n"
-        "from recipe.hint.runtime.watchdog import Watchdog\n"
+        "from recipe.run.queue_limit import limited_queue\n"
+        "from recipe.run.watchdog import Watchdog\n"
         f"dog = Watchdog(pathlib.Path({str(tmp_path)!r}))\n"
         "tq.kv_list = lambda partition=None: time.sleep(600)\n"
         "with limited_queue(dog, 0.2):\n"

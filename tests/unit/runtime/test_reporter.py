@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from recipe.hint.runtime.checkpoints import mark_complete
-from recipe.hint.runtime.reporter import (
+from recipe.run.checkpoints import mark_complete
+from recipe.run.reporter import (
     Pace,
     StepReporter,
     closing_lines,
@@ -13,7 +13,7 @@ from recipe.hint.runtime.reporter import (
     duration,
     stopped_line,
 )
-from recipe.hint.runtime.run_folder import RunFolder
+from recipe.run.run_folder import RunFolder
 
 STEP = {
     "timing_s/step": 9.84,

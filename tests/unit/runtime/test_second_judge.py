@@ -3,12 +3,12 @@
 import asyncio
 from concurrent.futures import Future
 
-from recipe.hint.errors import VerifierError
-from recipe.hint.runtime.second_judge import SecondJudge, build_second_judge
+from recipe.hint.adapter.second_judge import SecondJudge, build_second_judge
 from recipe.hint.samples import SampleSettings
-from recipe.hint.schema import Item, Verdict
-from recipe.hint.verify.pool.workers import VerifierPool
-from recipe.hint.verify.second_judge import SECOND
+from recipe.run.errors import VerifierError
+from recipe.verify.pool.workers import VerifierPool
+from recipe.verify.schema import Item, Verdict
+from recipe.verify.second_judge import SECOND
 
 RIGHT = Verdict(1.0, "correct", "5")
 

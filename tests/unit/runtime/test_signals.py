@@ -9,16 +9,16 @@ import time
 
 import pytest
 
-from recipe.hint.errors import HintError, Terminated
-from recipe.hint.runtime import children
-from recipe.hint.runtime.children import deferred_signals, end_children, pause, raise_deferred
+from recipe.run import children
+from recipe.run.children import deferred_signals, end_children, pause, raise_deferred
+from recipe.run.errors import HintError, Terminated
 
 # Wait for a job, and send SIGTERM before the k-th bytecode of that, for each k that is given.
 _PROGRAM = """
 import os, signal, sys
-from recipe.hint.errors import HintError, Terminated
-from recipe.hint.runtime import multirun
-from recipe.hint.runtime.silence import Silence
+from recipe.run.errors import HintError, Terminated
+from recipe.study import multirun
+from recipe.run.silence import Silence
 multirun._POLL_S = 0.01
 FILES = ("subprocess.py", "multirun.py", "silence.py", "contextlib.py", "children.py")
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from processes import is_alive, wait_for
 
-from recipe.hint.runtime import multirun
-from recipe.hint.runtime.silence import Heartbeat, Silence, job_files
+from recipe.run.silence import Heartbeat, Silence, job_files
+from recipe.study import multirun
 
 
 def test_any_file_that_changes_is_a_sign_of_life(tmp_path):
@@ -59,9 +59,9 @@ def test_a_sweep_that_is_told_to_end_ends_a_job_that_does_not_hear_it(tmp_path, 
     wait = "import sys\ndef h(*_): sys.exit(9)\n" + wait
     code = (
         "import sys; from pathlib import Path\n"
-        "from recipe.hint.errors import Terminated\n"
-        "from recipe.hint.runtime import multirun\n"
-        "from recipe.hint.runtime.silence import Silence\n"
+        "from recipe.run.errors import Terminated\n"
+        "from recipe.study import multirun\n"
+        "from recipe.run.silence import Silence\n"
         "multirun._GRACE_S = 1.0\n"
         "try:\n    multirun._run_process(sys.argv[1:], Silence([]))\n"
         "except Terminated:\n    sys.exit(143)\n"

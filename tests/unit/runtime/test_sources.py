@@ -7,14 +7,14 @@ from types import SimpleNamespace
 import pytest
 from fakes import problem
 
-from recipe.hint.errors import ConfigError
+from recipe.hint.adapter.hint_sources import build_source, token_ends
 from recipe.hint.hints.dataset import DatasetHints, Increments
 from recipe.hint.hints.self_generated import SelfGenerated
 from recipe.hint.hints.solution_prefix import SolutionPrefix
 from recipe.hint.main_hint import CONFIG_DIR
 from recipe.hint.prompt import Texts
-from recipe.hint.runtime.hint_sources import build_source, token_ends
 from recipe.hint.settings import build_method, read_settings
+from recipe.run.errors import ConfigError
 
 TRAINER = {"hint_accuracy_min_threshold": 0.1, "hint_accuracy_max_threshold": 0.35}
 

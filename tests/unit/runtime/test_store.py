@@ -11,13 +11,13 @@ from fakes import Numbered, run
 from tensordict import NonTensorData
 from verl.trainer.ppo.core_algos import compute_grpo_outcome_advantage
 
-from recipe.hint.errors import ConfigError
+from recipe.hint.adapter import store
+from recipe.hint.adapter.trainer import TRAINERS
 from recipe.hint.methods.ghpo import Ghpo, GhpoSettings
 from recipe.hint.methods.scaf import Scaf
 from recipe.hint.record import PromptRecord
 from recipe.hint.reward_tracker import RewardTracker
-from recipe.hint.runtime import store
-from recipe.hint.runtime.trainer import TRAINERS
+from recipe.run.errors import ConfigError
 
 PROMPT = {"uid": "uid", "global_steps": 60, "problem": "x", "hint_level_1": ["a"], "index": 1}
 

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 import transfer_queue as tq
 
-from recipe.hint.runtime import store
+from recipe.hint.adapter import store
 
 
 def outcome(uid):

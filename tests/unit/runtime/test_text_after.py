@@ -4,7 +4,7 @@ import pytest
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
-from recipe.hint.runtime.chat_template import text_after
+from recipe.hint.adapter.chat_template import text_after
 
 PIECES = ["<unk>", "▁return", "▁a", "▁plus", "▁b", "p", ":", "\n", "▁", "def", "</s>"]
 BYTES = [f"<0x{byte:02X}>" for byte in "é".encode()]

@@ -6,7 +6,7 @@ import sys
 
 from ray.exceptions import RayTaskError
 
-from recipe.hint.runtime.checkpoints import (
+from recipe.run.checkpoints import (
     COMPLETE,
     check_resumable,
     complete_steps,
@@ -14,13 +14,13 @@ from recipe.hint.runtime.checkpoints import (
     mark_complete,
     repair_pointer,
 )
-from recipe.hint.runtime.watchdog import NO_ANSWER, Watchdog, read_fatal, sentence_of, text_of
+from recipe.run.watchdog import NO_ANSWER, Watchdog, read_fatal, sentence_of, text_of
 
 
 def test_of_phases_that_are_late_together_the_innermost_is_named(tmp_path):
     code = (
         "import time, pathlib\n"
-        "from recipe.hint.runtime.watchdog import Watchdog\n"
+        "from recipe.run.watchdog import Watchdog\n"
         f"dog = Watchdog(pathlib.Path({str(tmp_path)!r}))\n"
         "with dog.phase('the step', 0.0, 'x_s'), dog.phase('the server', 0.0, 'y_s'):\n"
         "    time.sleep(600)\n"
@@ -44,7 +44,7 @@ def test_a_phase_that_is_renewed_goes_on_and_what_is_late_in_the_end_says_more(t
     """Renewed at 0.6, 1.2 and 1.8 s, with a limit of 1 s."""
     code = (
         "import time, pathlib\n"
-        "from recipe.hint.runtime.watchdog import NO_ANSWER, Watchdog\n"
+        "from recipe.run.watchdog import NO_ANSWER, Watchdog\n"
         f"dog = Watchdog(pathlib.Path({str(tmp_path)!r}))\n"
         "with dog.phase('it', 1.0, 'x_s', fault=NO_ANSWER, more=lambda: '; all') as renew:\n"
         "    for _ in range(3):\n"

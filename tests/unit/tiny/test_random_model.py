@@ -6,21 +6,21 @@ import random
 import pytest
 from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
-from recipe.hint import REPOSITORY
-from recipe.hint.hints.self_generated import hint_request
-from recipe.hint.prompt import Texts, with_hint
-from recipe.hint.runtime.chat_template import (
+from recipe import REPOSITORY
+from recipe.hint.adapter.chat_template import (
     Renderer,
     end_of_turn,
     plain_ids,
     refuses_system,
     unfixed_date,
 )
+from recipe.hint.hints.self_generated import hint_request
+from recipe.hint.prompt import Texts, with_hint
 from recipe.hint.schema import Response
-from recipe.hint.tiny.architectures import FAMILIES
-from recipe.hint.tiny.random_model import build_tokenizer
-from recipe.hint.tiny.three_turn import corpus as three_turn_corpus
 from recipe.hint.turns import Turn
+from recipe.worlds.architectures import FAMILIES
+from recipe.worlds.random_model import build_tokenizer
+from recipe.worlds.three_turn import corpus as three_turn_corpus
 
 SYSTEM = {"role": "system", "content": "Put the answer in a box."}
 # Ends in spaces, which some templates trim, and where a line break may join the last token.

@@ -11,13 +11,13 @@ import pytest
 from math_verify import parse, verify
 from transformers import AutoTokenizer
 
-from recipe.hint.errors import DataError
+from recipe.hint.adapter.chat_template import plain_ids
 from recipe.hint.hints.self_generated import hint_request
 from recipe.hint.prompt import ANSWER_SYSTEM_PROMPT, HINT_SYSTEM_PROMPT, Texts, with_hint
-from recipe.hint.runtime.chat_template import plain_ids
-from recipe.hint.schema import hint_columns
-from recipe.hint.tiny import build, corpus, pretrain, task, tokenizer
-from recipe.hint.tiny.worlds import ONE_TURN, TWO_TURN, with_other_tables
+from recipe.problems.schema import hint_columns
+from recipe.run.errors import DataError
+from recipe.worlds import build, corpus, pretrain, task, tokenizer
+from recipe.worlds.worlds import ONE_TURN, TWO_TURN, with_other_tables
 
 ROOT = Path(__file__).parents[3]
 TINY = ROOT / ONE_TURN.folder

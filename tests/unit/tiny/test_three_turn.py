@@ -5,10 +5,10 @@ from collections import Counter
 
 import pytest
 
-from recipe.hint.tiny import build, tokenizer
-from recipe.hint.tiny.three_turn import corpus, measure
-from recipe.hint.tiny.two_turn.task import Puzzle, boxed_digit, response, worked_digit
-from recipe.hint.tiny.worlds import THREE_TURN
+from recipe.worlds import build, tokenizer
+from recipe.worlds.three_turn import corpus, measure
+from recipe.worlds.two_turn.task import Puzzle, boxed_digit, response, worked_digit
+from recipe.worlds.worlds import THREE_TURN
 
 
 def drawn(count):

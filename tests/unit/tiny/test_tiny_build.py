@@ -5,9 +5,9 @@ import resource
 
 import pytest
 
-from recipe.hint.errors import DataError
-from recipe.hint.tiny import build, pretrain, tokenizer
-from recipe.hint.tiny.worlds import ONE_TURN
+from recipe.run.errors import DataError
+from recipe.worlds import build, pretrain, tokenizer
+from recipe.worlds.worlds import ONE_TURN
 
 
 class Killed(BaseException):

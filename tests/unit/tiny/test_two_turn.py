@@ -6,10 +6,10 @@ from collections import Counter
 
 import pytest
 
-from recipe.hint.tiny import build, pretrain, tokenizer
-from recipe.hint.tiny.two_turn import corpus, measure, task
-from recipe.hint.tiny.worlds import TWO_TURN
-from recipe.hint.verify.maths.grade import quick_verdict
+from recipe.verify.maths.grade import quick_verdict
+from recipe.worlds import build, pretrain, tokenizer
+from recipe.worlds.two_turn import corpus, measure, task
+from recipe.worlds.worlds import TWO_TURN
 
 
 def built():

@@ -2,8 +2,8 @@
 
 import pytest
 
-from recipe.hint.schema import Item
-from recipe.hint.verify.grading import grade
+from recipe.verify.grading import grade
+from recipe.verify.schema import Item
 
 
 def is_right(response, gold, problem=""):

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from recipe.hint.schema import Item
-from recipe.hint.verify.options import GradeOptions
-from recipe.hint.verify.pool.workers import VerifierPool
+from recipe.verify.options import GradeOptions
+from recipe.verify.pool.workers import VerifierPool
+from recipe.verify.schema import Item
 
 GOLDEN = Path(__file__).resolve().parents[2] / "golden" / "maths_forms.json"
 NUM_BUSY = 4
@@ -21,7 +21,7 @@ SLOW_S, LIMIT_S = 1.5, 3.0
 EVERY = 75  # four slow ones, two for each worker
 GRADE_MODULE = f"""
 import time
-from recipe.hint.verify.grading import grade as real, prepare
+from recipe.verify.grading import grade as real, prepare
 
 def grade(item, options):
     if item.response.startswith("slow "):

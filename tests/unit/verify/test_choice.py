@@ -10,9 +10,9 @@ import pytest
 from attacks.choices import near_misses, notations
 from growth import LINEAR, exponent
 
-from recipe.hint.schema import Item, Verdict
-from recipe.hint.verify.choice import choice_verdict, read_letter
-from recipe.hint.verify.grading import grade, quick_grade
+from recipe.verify.choice import choice_verdict, read_letter
+from recipe.verify.grading import grade, quick_grade
+from recipe.verify.schema import Item, Verdict
 
 GOLDEN = Path(__file__).resolve().parents[2] / "golden" / "choice.json"
 CASES = json.loads(GOLDEN.read_text("utf-8"))

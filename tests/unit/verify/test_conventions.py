@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from recipe.hint.verify.maths.grade import grade_maths
+from recipe.verify.maths.grade import grade_maths
 
 INTERVAL = "Solve $x^2<4x+5$. Give the answer in interval notation."
 VECTOR = r"Find the vector $\mathbf{v}$."

@@ -7,12 +7,12 @@ import random
 
 import pytest
 
-from recipe.hint.verify.maths import copies, stated
-from recipe.hint.verify.maths.compare import Comparison
-from recipe.hint.verify.maths.copies import repeats_one
-from recipe.hint.verify.maths.grade import equal, last_box
-from recipe.hint.verify.maths.keys import key
-from recipe.hint.verify.maths.reading import read
+from recipe.verify.maths import copies, stated
+from recipe.verify.maths.compare import Comparison
+from recipe.verify.maths.copies import repeats_one
+from recipe.verify.maths.grade import equal, last_box
+from recipe.verify.maths.keys import key
+from recipe.verify.maths.reading import read
 
 
 def tree(text):

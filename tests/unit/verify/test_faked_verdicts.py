@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from recipe.hint.verify.options import GradeOptions
-from recipe.hint.verify.programs import program
-from recipe.hint.verify.programs.sandbox import available_layers
+from recipe.verify.options import GradeOptions
+from recipe.verify.programs import program
+from recipe.verify.programs.sandbox import available_layers
 
 LAYERS = available_layers()
 pytestmark = pytest.mark.skipif("seccomp" not in LAYERS, reason="the sandbox needs Linux's seccomp")

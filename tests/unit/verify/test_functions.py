@@ -9,11 +9,11 @@ import sys
 import numpy as np
 import pytest
 
-from recipe.hint.errors import VerifierError
-from recipe.hint.schema import Item, Verdict
-from recipe.hint.verify.functions import load_function, read_result
-from recipe.hint.verify.options import GradeOptions
-from recipe.hint.verify.pool.workers import VerifierPool
+from recipe.run.errors import VerifierError
+from recipe.verify.functions import load_function, read_result
+from recipe.verify.options import GradeOptions
+from recipe.verify.pool.workers import VerifierPool
+from recipe.verify.schema import Item, Verdict
 
 ROW = json.dumps({"data_source": "s", "ground_truth": "5", "extra_info": {"index": 7}})
 REWARDS = """

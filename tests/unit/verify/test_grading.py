@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from recipe.hint.errors import ConfigError
-from recipe.hint.schema import Item
-from recipe.hint.verify.grading import grade, quick_grade
-from recipe.hint.verify.options import GradeOptions
-from recipe.hint.verify.pool.workers import VerifierPool
+from recipe.run.errors import ConfigError
+from recipe.verify.grading import grade, quick_grade
+from recipe.verify.options import GradeOptions
+from recipe.verify.pool.workers import VerifierPool
+from recipe.verify.schema import Item
 
 UNBOXED = GradeOptions(require_boxed=False)
 

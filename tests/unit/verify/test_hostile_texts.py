@@ -16,10 +16,10 @@ from attacks.hostile import CLASSES, callers, hostile_texts, processor_s
 from attacks.payloads import FAMILIES
 from processes import descendants, peak_mib
 
-from recipe.hint.schema import Item
-from recipe.hint.verify.maths.grade import grade_maths
-from recipe.hint.verify.options import GradeOptions
-from recipe.hint.verify.pool.workers import VerifierPool
+from recipe.verify.maths.grade import grade_maths
+from recipe.verify.options import GradeOptions
+from recipe.verify.pool.workers import VerifierPool
+from recipe.verify.schema import Item
 
 SEED = 20_261_124
 SMALL, LARGE = 2_000, 8_000

@@ -8,15 +8,15 @@ import time
 import psutil
 import pytest
 
-from recipe.hint.schema import Item
-from recipe.hint.verify.options import GradeOptions
-from recipe.hint.verify.pool.workers import VerifierPool
+from recipe.verify.options import GradeOptions
+from recipe.verify.pool.workers import VerifierPool
+from recipe.verify.schema import Item
 
 # Each spoils one thing that grades share in a process; then the item is graded as always.
 GRADE_MODULE = """
 import builtins, decimal, logging, os, random, resource, signal, subprocess, sys, threading, time
-from recipe.hint.schema import Verdict
-from recipe.hint.verify.grading import grade as real, prepare
+from recipe.verify.schema import Verdict
+from recipe.verify.grading import grade as real, prepare
 KEPT, COUNTS = [], {"grades": 0}
 
 def recurse():

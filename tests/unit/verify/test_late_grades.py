@@ -7,15 +7,15 @@ import time
 import psutil
 import pytest
 
-from recipe.hint.schema import Item
-from recipe.hint.verify.options import GradeOptions
-from recipe.hint.verify.pool.workers import VerifierPool
+from recipe.verify.options import GradeOptions
+from recipe.verify.pool.workers import VerifierPool
+from recipe.verify.schema import Item
 
 pytestmark = pytest.mark.slow
 
 GRADE_MODULE = """
 import os, time
-from recipe.hint.schema import Verdict
+from recipe.verify.schema import Verdict
 
 def grade(item, options):
     if item.response == "hang":

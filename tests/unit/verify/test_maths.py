@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from recipe.hint.verify.maths.grade import (
+from recipe.verify.maths.grade import (
     Box,
     equal,
     grade_maths,
@@ -19,7 +19,7 @@ from recipe.hint.verify.maths.grade import (
     last_box,
     quick_verdict,
 )
-from recipe.hint.verify.maths.reading import read
+from recipe.verify.maths.reading import read
 
 ROOT = Path(__file__).resolve().parents[3]
 GOLDEN = sorted((ROOT / "tests/golden").glob("maths*.json"))
@@ -178,7 +178,7 @@ def test_judging_works_outside_the_main_thread():
 
 def test_importing_the_verifier_loads_nothing_heavy():
     code = (
-        "import sys, recipe.hint.verify.maths.grade as v; v.quick_verdict('\\\\boxed{5}', '5');"
+        "import sys, recipe.verify.maths.grade as v; v.quick_verdict('\\\\boxed{5}', '5');"
         "heavy = {'sympy', 'math_verify', 'mpmath', 'torch', 'verl', 'ray', 'numpy'};"
         "print(sorted(heavy & set(sys.modules)))"
     )

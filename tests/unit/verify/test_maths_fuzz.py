@@ -16,8 +16,8 @@ import psutil
 import pytest
 from processes import descendants, peak_mib
 
-from recipe.hint.schema import Item
-from recipe.hint.verify.pool.workers import VerifierPool
+from recipe.verify.pool.workers import VerifierPool
+from recipe.verify.schema import Item
 
 NUM_CASES = int(os.environ.get("HINT_FUZZ_CASES", "150"))
 SEED = 20_260_101

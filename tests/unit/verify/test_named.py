@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from recipe.hint.verify.maths.grade import grade_maths
+from recipe.verify.maths.grade import grade_maths
 
 SEED = 20_261_124
 LISTS = (

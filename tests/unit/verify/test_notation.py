@@ -5,8 +5,8 @@ from __future__ import annotations
 import itertools
 import random
 
-from recipe.hint.verify.choice import choice_verdict
-from recipe.hint.verify.maths.grade import grade_maths, quick_verdict
+from recipe.verify.choice import choice_verdict
+from recipe.verify.maths.grade import grade_maths, quick_verdict
 
 BRACKETS = (("(", ")"), ("[", "]"), (r"\begin{pmatrix}", r"\end{pmatrix}"))
 

@@ -6,8 +6,8 @@ from decimal import ROUND_HALF_UP, Decimal, localcontext
 
 import pytest
 
-from recipe.hint.schema import Item
-from recipe.hint.verify.grading import grade
+from recipe.verify.grading import grade
+from recipe.verify.schema import Item
 
 
 def is_right(answer, gold, problem):

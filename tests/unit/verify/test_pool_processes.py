@@ -11,16 +11,16 @@ import psutil
 import pytest
 from processes import wait_for
 
-from recipe.hint.errors import VerifierError
-from recipe.hint.schema import Item
-from recipe.hint.verify.pool.processes import Line, WorkerDied
-from recipe.hint.verify.pool.worker_process import one_line
-from recipe.hint.verify.pool.workers import VerifierPool
+from recipe.run.errors import VerifierError
+from recipe.verify.pool.processes import Line, WorkerDied
+from recipe.verify.pool.worker_process import one_line
+from recipe.verify.pool.workers import VerifierPool
+from recipe.verify.schema import Item
 
 # A verdict that tells of the process that gave it.
 GRADE_MODULE = """
 import json, os, resource
-from recipe.hint.schema import Verdict
+from recipe.verify.schema import Verdict
 
 def grade(item, options):
     names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")

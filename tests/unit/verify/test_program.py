@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from growth import LINEAR, exponent
 
-from recipe.hint.schema import Item, Verdict
-from recipe.hint.verify.grading import grade
-from recipe.hint.verify.options import GradeOptions
-from recipe.hint.verify.programs import blocks, program
-from recipe.hint.verify.programs.blocks import Block, code_block
-from recipe.hint.verify.programs.program import grade_program, quick_verdict
+from recipe.verify.grading import grade
+from recipe.verify.options import GradeOptions
+from recipe.verify.programs import blocks, program
+from recipe.verify.programs.blocks import Block, code_block
+from recipe.verify.programs.program import grade_program, quick_verdict
+from recipe.verify.schema import Item, Verdict
 
 GOLDEN = Path(__file__).resolve().parents[2] / "golden"
 CASES, HONEST = (

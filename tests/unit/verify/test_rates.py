@@ -6,8 +6,8 @@ import itertools
 
 import pytest
 
-from recipe.hint.verify.maths.grade import grade_maths
-from recipe.hint.verify.maths.rates import asked_rate, asks_for_wage
+from recipe.verify.maths.grade import grade_maths
+from recipe.verify.maths.rates import asked_rate, asks_for_wage
 
 TIMES = "hour day week month year".split()
 BY_THE_TIME = (

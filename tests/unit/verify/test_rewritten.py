@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from recipe.hint.verify.maths.grade import equal, grade_maths
+from recipe.verify.maths.grade import equal, grade_maths
 
 RNG = random.Random(20_261_126)
 NUMBERS = [RNG.randrange(2, 10 ** RNG.randrange(1, 7)) for _ in range(40)]

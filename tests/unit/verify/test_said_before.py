@@ -8,9 +8,9 @@ import random
 import pytest
 from growth import LINEAR, exponent
 
-from recipe.hint.verify.choice import choice_verdict
-from recipe.hint.verify.maths.grade import grade_maths, quick_verdict
-from recipe.hint.verify.maths.reading import read
+from recipe.verify.choice import choice_verdict
+from recipe.verify.maths.grade import grade_maths, quick_verdict
+from recipe.verify.maths.reading import read
 
 BEFORE = (
     *(r"= \$@ #", r"@ = #", "$x = @ #$", r"so $@ = #$.", r"The total is \$@ #", r"$= @\ #$"),

@@ -10,11 +10,11 @@ from unittest import mock
 import psutil
 import pytest
 
-from recipe.hint.schema import Item
-from recipe.hint.verify.options import GradeOptions
-from recipe.hint.verify.pool.workers import VerifierPool
-from recipe.hint.verify.programs import program
-from recipe.hint.verify.programs.sandbox import available_layers
+from recipe.verify.options import GradeOptions
+from recipe.verify.pool.workers import VerifierPool
+from recipe.verify.programs import program
+from recipe.verify.programs.sandbox import available_layers
+from recipe.verify.schema import Item
 
 LAYERS = available_layers()
 pytestmark = pytest.mark.skipif("seccomp" not in LAYERS, reason="the sandbox needs Linux's seccomp")
@@ -23,7 +23,7 @@ NEEDS_LANDLOCK = pytest.mark.skipif("landlock" not in LAYERS, reason="no Landloc
 TESTS = "assert f(2) == 4\nassert f(3) == 6"
 GRADE_MODULE = """
 import ctypes
-from recipe.hint.schema import Verdict
+from recipe.verify.schema import Verdict
 def grade(item, options):
     return Verdict(0.0, "wrong", detail=f"dumpable: {ctypes.CDLL(None).prctl(3, 0, 0, 0, 0)}")
 """

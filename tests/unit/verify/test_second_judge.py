@@ -8,10 +8,10 @@ from concurrent.futures import Future
 
 import pytest
 
-from recipe.hint.errors import ConfigError, VerifierError
-from recipe.hint.schema import Item, Verdict
-from recipe.hint.verify.pool.workers import VerifierPool
-from recipe.hint.verify.second_judge import SECOND, AuditLog, grade, opinion, question
+from recipe.run.errors import ConfigError, VerifierError
+from recipe.verify.pool.workers import VerifierPool
+from recipe.verify.schema import Item, Verdict
+from recipe.verify.second_judge import SECOND, AuditLog, grade, opinion, question
 
 HANGS = Item(r"\boxed{9^{9^{9}}}", "1")
 RIGHT, WRONG = Verdict(1.0, "correct", "5"), Verdict(0.0, "wrong", "5")

@@ -12,19 +12,19 @@ from types import SimpleNamespace
 import pytest
 from processes import wait_for
 
-from recipe.hint.errors import VerifierError
-from recipe.hint.schema import Item
-from recipe.hint.verify.options import GradeOptions
-from recipe.hint.verify.pool.processes import Line, WorkerFactory
-from recipe.hint.verify.pool.workers import VerifierPool
-from recipe.hint.verify.programs import program
+from recipe.run.errors import VerifierError
+from recipe.verify.options import GradeOptions
+from recipe.verify.pool.processes import Line, WorkerFactory
+from recipe.verify.pool.workers import VerifierPool
+from recipe.verify.programs import program
+from recipe.verify.schema import Item
 
 # A response names a file that is waited for. A file "no fork" or "no file" in the folder is one
 # shortage of the factory, which imports this too.
 GRADE_MODULE = """
 import errno, os, socket, time
 from pathlib import Path
-from recipe.hint.schema import Verdict
+from recipe.verify.schema import Verdict
 
 HERE = Path(__file__).parent
 fork, recv_fds = os.fork, socket.recv_fds

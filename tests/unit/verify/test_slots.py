@@ -5,16 +5,16 @@ from __future__ import annotations
 import pytest
 from processes import wait_for
 
-from recipe.hint.schema import Item
-from recipe.hint.verify.options import GradeOptions
-from recipe.hint.verify.pool.workers import LATE_S, VerifierPool
+from recipe.verify.options import GradeOptions
+from recipe.verify.pool.workers import LATE_S, VerifierPool
+from recipe.verify.schema import Item
 
 # So that a grade is late by its processor time alone, however busy the machine is.
 OPTIONS = GradeOptions(wall_factor=40.0)
 
 GRADE_MODULE = f"""
 import itertools, os, subprocess, sys, time
-from recipe.hint.schema import Verdict
+from recipe.verify.schema import Verdict
 
 def grade(item, options):
     if item.response == "hang":

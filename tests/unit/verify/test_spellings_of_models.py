@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from recipe.hint.verify.maths.grade import grade_maths
+from recipe.verify.maths.grade import grade_maths
 
 FIND = "Find the value of $x$."
 INVERSE = "Find the inverse of $f(x)=2x+3$."

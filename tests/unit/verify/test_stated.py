@@ -6,10 +6,10 @@ import random
 
 import pytest
 
-from recipe.hint.verify.maths.grade import grade_maths
-from recipe.hint.verify.maths.keys import key
-from recipe.hint.verify.maths.reading import read
-from recipe.hint.verify.maths.stated import formulas_of
+from recipe.verify.maths.grade import grade_maths
+from recipe.verify.maths.keys import key
+from recipe.verify.maths.reading import read
+from recipe.verify.maths.stated import formulas_of
 
 
 def graded(gold: str, answer: str, problem: str) -> bool:

@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from recipe.hint.verify.maths.grade import grade_maths
+from recipe.verify.maths.grade import grade_maths
 
 
 def is_right(answer: str, gold: str, problem: str = "") -> bool:

@@ -6,9 +6,9 @@ import itertools
 
 import pytest
 
-from recipe.hint.verify.maths.grade import grade_maths
-from recipe.hint.verify.maths.mentions import mentioned_units
-from recipe.hint.verify.maths.units import name_of
+from recipe.verify.maths.grade import grade_maths
+from recipe.verify.maths.mentions import mentioned_units
+from recipe.verify.maths.units import name_of
 
 # Ordinary words that are a prefix and a unit to a reader of abbreviations.
 ORDINARY = (

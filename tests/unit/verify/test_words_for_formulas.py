@@ -8,10 +8,10 @@ import random
 import pytest
 from attacks.hostile import processor_s
 
-from recipe.hint.verify.maths.compare import Comparison
-from recipe.hint.verify.maths.grade import grade_maths
-from recipe.hint.verify.maths.phrases import without_phrases
-from recipe.hint.verify.maths.tree import Node
+from recipe.verify.maths.compare import Comparison
+from recipe.verify.maths.grade import grade_maths
+from recipe.verify.maths.phrases import without_phrases
+from recipe.verify.maths.tree import Node
 
 FIND = "Find the value of $x$."
 TANGENT = r"Find all solutions of $\tan x = 1$."

@@ -2,7 +2,7 @@
 
 import pytest
 
-from recipe.hint.verify.maths.grade import grade_maths
+from recipe.verify.maths.grade import grade_maths
 
 # Gold answer, answer, problem.
 RIGHT = [

@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 from processes import is_alive, wait_for
 
-from recipe.hint.errors import ConfigError, VerifierError
-from recipe.hint.schema import Item
-from recipe.hint.verify.options import GradeOptions
-from recipe.hint.verify.pool.workers import VerifierPool
+from recipe.run.errors import ConfigError, VerifierError
+from recipe.verify.options import GradeOptions
+from recipe.verify.pool.workers import VerifierPool
+from recipe.verify.schema import Item
 
 ROOT = Path(__file__).resolve().parents[3]
 # What a hung grade is waited for; a sound one beside it needs milliseconds, also on a busy machine.
@@ -27,7 +27,7 @@ NEEDS_ALGEBRA = Item(r"\boxed{\sqrt{8}}", r"2\sqrt{2}")
 # The response is a command; anything else is compared with the answer.
 GRADE_MODULE = """
 import ctypes, os, signal, time
-from recipe.hint.schema import Verdict
+from recipe.verify.schema import Verdict
 
 def grade(item, options):
     response, answer, is_truncated, kind, *_ = item
@@ -214,8 +214,8 @@ def test_a_daemonic_process_can_own_a_pool():
     script = """
 import multiprocessing, sys
 def work():
-    from recipe.hint.schema import Item
-    from recipe.hint.verify.pool.workers import VerifierPool
+    from recipe.verify.schema import Item
+    from recipe.verify.pool.workers import VerifierPool
     with VerifierPool() as pool:
         [verdict] = pool.grade_many_blocking([Item(r"\\boxed{\\sqrt{8}}", r"2\\sqrt{2}")])
     sys.exit(0 if verdict.reason == "correct" else 3)
@@ -232,8 +232,8 @@ print(process.exitcode)
 def test_workers_end_with_a_killed_parent_even_inside_c_code(grade_path):
     script = """
 import sys
-from recipe.hint.schema import Item
-from recipe.hint.verify.pool.workers import VerifierPool
+from recipe.verify.schema import Item
+from recipe.verify.pool.workers import VerifierPool
 pool = VerifierPool(2, 600.0, grade_path=sys.argv[1])
 pool.submit([Item("spin inside C", "")])
 while not pool._workers: pass

@@ -1,0 +1,397 @@
+"""A method's own credit in verl's step: it reads rows and writes an advantage per token."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import itertools
+import math
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import ray
+import torch
+import transfer_queue as tq
+from tensordict import TensorDict
+from verl.protocol import DataProto
+from verl.trainer.ppo.core_algos import AdvantageEstimator
+from verl.trainer.ppo.utils import Role
+from verl.trainer.ppo.v1.trainer_base import PPOTrainer
+from verl.utils import tensordict_utils as tu
+from verl.utils.debug.metrics import calculate_debug_metrics
+from verl.workers.utils.padding import response_to_nested
+
+from recipe.hint.adapter.archer import AT_END, HEADS, UtteranceLearner, transitions_of
+from recipe.hint.adapter.critic import CriticWorker, UtteranceCriticWorker, turn_value_loss
+from recipe.hint.adapter.store import CREDIT_FIELD
+from recipe.hint.credit.archer import UtteranceCriticSettings
+from recipe.hint.credit.metrics import credit_metrics
+from recipe.hint.credit.rows import DROPPED, CreditRow
+from recipe.hint.credit.tokens import TokenStats
+from recipe.hint.methods import Method, OwnCredit
+from recipe.run.checkpoints import REPLAY_FILE, is_within, step_folder
+from recipe.run.whole_file import whole_file
+
+# The mixin's base, for type checkers only.
+_Trainer = PPOTrainer if TYPE_CHECKING else object
+_FIELDS = ["response_mask", "old_log_probs", "ref_log_prob", "values", "extra_fields", "entropy"]
+# Metrics that compare vLLM with the trainer, and the columns that they need.
+_AGREEMENT_METRICS = ("training/rollout_probs_diff_", "training/rollout_actor_probs_")
+_EXACT = 1024  # sums of multiples of 1/1024 are exact in float32
+_AGREEMENT_FIELDS = ["responses", "response_mask", "old_log_probs", "rollout_log_probs"]
+
+
+class CreditMixin(_Trainer):
+    """Changes verl's step for methods with credit of their own.
+
+    Their rows are split evenly into as many updates as verl would make of G rows per prompt. For
+    all others the step stays verl's, except that GRPO's advantages lose their rounding.
+    """
+
+    _method: Method
+    _num_rows: int
+    _num_updates: int
+    _rows_per_update: int
+    _num_processes: int
+    _learner: UtteranceLearner | None = None
+    _critic_heads: dict[str, dict[str, float]] = {}  # row's key -> Q and V, of this step
+    _shares: list[tuple[Any, ...]] = []  # what `credit_metrics` takes, of this step
+    _critic_at_end: dict[str, float] = {}  # of this step
+    _resumed_from: Path | None = None
+
+    def _init_resource_pool_mgr(self) -> None:
+        super()._init_resource_pool_mgr()
+        if Role.Critic in self.role_worker_mapping:
+            worker = UtteranceCriticWorker if self._utterance_critic else CriticWorker
+            self.role_worker_mapping[Role.Critic] = ray.remote(worker)
+
+    @property
+    def _utterance_critic(self) -> UtteranceCriticSettings | None:
+        return self._method.utterance_critic if isinstance(self._method, OwnCredit) else None
+
+    def _setup(self) -> None:
+        super()._setup()
+        if settings := self._utterance_critic:
+            self._learner = UtteranceLearner(
+                settings,
+                self.critic_wg,
+                seed=self.config.hint.seed,
+                num_processes=self.critic_wg.world_size,
+            )
+            root = self.config.trainer.default_local_dir
+            # The buffer of another run may hold other rewards, turns and prompts.
+            if self._resumed_from and is_within(root, self._resumed_from):
+                with np.load(self._resumed_from / REPLAY_FILE, allow_pickle=False) as state:
+                    self._learner.replay.load_state_dict(dict(state))
+        elif isinstance(self._method, OwnCredit) and self.use_critic:
+            self.critic_wg.set_loss_fn(turn_value_loss)
+
+    def _save_checkpoint(self) -> None:
+        if self._learner:
+            folder = step_folder(self.config.trainer.default_local_dir, self.global_steps)
+            state: dict[str, Any] = self._learner.replay.state_dict()
+            with whole_file(folder / REPLAY_FILE) as file:
+                np.savez(file, **state)  # packing token ids takes minutes and saves a quarter
+        super()._save_checkpoint()
+
+    def step(self, metrics: dict, timing_raw: dict) -> Any:
+        """Run verl's step, with metrics of all its rows: verl would average those of its shares."""
+        self._shares, self._critic_at_end = [], {}
+        batch = super().step(metrics, timing_raw)
+        if len(self._shares) > 1:
+            rows = [row for share in self._shares for row in share[0]]
+            numbers = (np.concatenate([share[at] for share in self._shares]) for at in (1, 2, 3))
+            metrics.update(credit_metrics(rows, *numbers))
+        metrics.update(self._critic_at_end)
+        return batch
+
+    def _balance_batch(self, batch: Any, *args: Any, **kwargs: Any) -> Any:
+        self._num_rows = len(batch)
+        batch = super()._balance_batch(batch, *args, **kwargs)
+        if isinstance(self._method, OwnCredit):
+            is_padding_N = [bool(tag.get("is_padding")) for tag in batch.tags]
+            order = with_spread_padding(is_padding_N, self._num_processes, self._num_updates)
+            batch.reorder(order)
+        return batch
+
+    def _get_required_batch_multiple(self, dp_size: int) -> int:
+        """Return the rows of a step, so many that each of its updates takes whole processes.
+
+        verl pads the batch to a multiple of it.
+        """
+        if not isinstance(self._method, OwnCredit):
+            return super()._get_required_batch_multiple(dp_size)
+        self._num_processes = dp_size
+        share = self.config.data.train_batch_size // self.parameter_sync_step
+        updates = self._num_updates = (
+            share // self.config.actor_rollout_ref.actor.ppo_mini_batch_size
+        )
+        # A multiple for the critic too, whose sequences may be split otherwise than the actor's.
+        size = math.lcm(dp_size, self.critic_wg.world_size if self.use_critic else 1)
+        self._rows_per_update = math.ceil(self._num_rows / (updates * size)) * size
+        return self._rows_per_update * updates
+
+    def _update_actor(self, batch: Any, metrics: dict) -> Any:
+        with self._sized_in_rows(self.actor_rollout_wg, "update_actor"):
+            return super()._update_actor(batch, metrics)
+
+    def _compute_old_log_prob(self, batch: Any, metrics: dict) -> Any:
+        """Compute verl's; compare with vLLM only what it sampled as the trainer computes.
+
+        Other rows get the trainer's log-probabilities as vLLM's, so that rollout correction gives
+        them weight 1: given ones, and those of a temperature or top-p of their own.
+        """
+        batch = super()._compute_old_log_prob(batch, metrics)
+        keys, partition = batch.keys, batch.partition_id
+        tags = {keys[index]: batch.tags[index] for index in _real_rows(batch)}
+        apart = [key for key, tag in tags.items() if tag.get("is_not_compared")]
+        if not apart:
+            return batch
+        for name in [name for name in metrics if name.startswith(_AGREEMENT_METRICS)]:
+            del metrics[name]
+        compared = [key for key, tag in tags.items() if not tag.get("is_not_compared")]
+        if compared and self.config.actor_rollout_ref.rollout.calculate_log_probs:
+            data = tq.kv_batch_get(
+                keys=compared, partition_id=partition, select_fields=_AGREEMENT_FIELDS
+            )
+            metrics.update(calculate_debug_metrics(DataProto(batch=data.to_padded_tensor())))
+        own = tq.kv_batch_get(keys=apart, partition_id=partition, select_fields=["old_log_probs"])
+        fields = TensorDict({"rollout_log_probs": own["old_log_probs"]}, batch_size=len(apart))
+        tq.kv_batch_put(keys=apart, partition_id=partition, fields=fields)
+        return batch
+
+    def _compute_values(self, batch: Any, metrics: dict) -> Any:
+        """Compute verl's, or train the utterance critic on the step's rows and take its V."""
+        # verl leaves it behind after the reference's log-probs; a critic has no adapter to put off.
+        batch.extra_info.pop("no_lora_adapter", None)
+        if not self._learner:
+            return super()._compute_values(batch, metrics)
+        fields = ["prompts", "responses", "response_mask", "extra_fields"]
+        data: Any = tq.kv_batch_get(
+            keys=batch.keys, partition_id=batch.partition_id, select_fields=fields
+        )
+        real = _real_rows(batch)
+        rows = _credit_rows(data, real)
+        prompts, responses = (
+            [each.numpy() for each in data[name].unbind()] for name in ("prompts", "responses")
+        )
+        fresh = transitions_of(
+            rows,
+            [prompts[index] for index in real],
+            [responses[index] for index in real],
+            self.global_steps,
+        )
+        # What a dropped conversation earned is unknown.
+        known = [each for row, each in zip(rows, fresh, strict=True) if DROPPED not in row.facts]
+        learnt = self._learner.learn(known, self.global_steps) if known else {}
+        metrics.update({f"critic/{name}": value for name, value in learnt.items()})
+        at_end = {f"critic/{name}": learnt[name] for name in AT_END if name in learnt}
+        self._critic_at_end = at_end or self._critic_at_end
+        heads_N4 = self._learner.heads_of(fresh)
+        self._critic_heads = {
+            batch.keys[index]: dict(zip(HEADS, heads.tolist(), strict=True))
+            for index, heads in zip(real, heads_N4, strict=True)
+        }
+        values_N1 = heads_N4[:, 2:].min(axis=1, keepdims=True)
+        _write_columns(batch, data["response_mask"], real, values=values_N1)
+        return batch
+
+    def _update_critic(self, batch: Any, metrics: dict) -> Any:
+        if self._learner:  # before the advantages, as ArCHer does
+            return batch
+        with self._sized_in_rows(self.critic_wg, "train_mini_batch"):
+            return super()._update_critic(batch, metrics)
+
+    @contextlib.contextmanager
+    def _sized_in_rows(self, workers: Any, update: str) -> Iterator[None]:
+        """Set verl's mini-batch size to rows, since verl multiplies prompts by the group size.
+
+        An update takes its padding too, and divides by the real rows that it has on average.
+        """
+        if not isinstance(self._method, OwnCredit):
+            yield
+            return
+        rollout = self.config.actor_rollout_ref.rollout
+        nodes = (self.config.actor_rollout_ref.actor, self.config.critic)
+        before = rollout.n, *(node.ppo_mini_batch_size for node in nodes)
+        try:
+            rollout.n = 1
+            for node in nodes:
+                node.ppo_mini_batch_size = self._rows_per_update
+            with divided_by(self._num_rows / self._num_updates, workers, update):
+                yield
+        finally:
+            rollout.n = before[0]
+            for node, size in zip(nodes, before[1:], strict=True):
+                node.ppo_mini_batch_size = size
+
+    def _compute_advantage(self, batch: Any, metrics: dict) -> Any:
+        """Compute verl's, for its rollout correction, and replace them by the method's."""
+        if not isinstance(self._method, OwnCredit):
+            batch = super()._compute_advantage(batch, metrics)
+            algorithm = self.config.algorithm
+            is_normed = algorithm.adv_estimator == AdvantageEstimator.GRPO
+            if is_normed and not algorithm.use_kl_in_reward:
+                _take_out_rounding(batch)
+            return batch
+        keys, partition = batch.keys, batch.partition_id
+        # Before verl's correction, which may mask tokens whose KL still counts.
+        data = tq.kv_batch_get(keys=keys, partition_id=partition, select_fields=_FIELDS)
+        batch = super()._compute_advantage(batch, metrics)
+        real = _real_rows(batch)
+        rows = [
+            dataclasses.replace(row, facts={**row.facts, **self._critic_heads.get(keys[index], {})})
+            for row, index in zip(_credit_rows(data, real), real, strict=True)
+        ]
+        tokens = _token_stats(data, real)
+        advantages_N, own_NT = self._method.token_advantages(rows, tokens)
+        targets_N = self._method.value_targets(rows)
+        share = rows, advantages_N, tokens.kls_N, targets_N
+        self._shares = [*self._shares, share]
+        metrics.update(credit_metrics(*share))
+        columns = {"advantages": own_NT, "returns": _critic_targets(rows, targets_N)[:, None]}
+        if "values" in data:  # for verl's metrics: V means something before the first token alone
+            columns["values"] = np.array([[row.value] for row in rows])
+        return _write_columns(batch, data["response_mask"], real, **columns)
+
+
+@contextlib.contextmanager
+def divided_by(num_rows: float, workers: Any, update: str) -> Iterator[None]:
+    """Have the losses that are means over rows divide by ``num_rows``.
+
+    verl has one number for the rows that an update takes, which must be a multiple of the
+    processes, and for those that it divides by: with padding a row would weigh less the more
+    processes there are.
+
+    Args:
+        num_rows: Real rows of an update; one number for all of a step, so that rows weigh alike.
+        workers: verl's worker group.
+        update: Name of its method that updates the weights by a batch.
+    """
+    verls = getattr(workers, update)
+
+    def divided(batch: Any) -> Any:
+        batch.extra_info["global_batch_size"] = num_rows
+        return verls(batch)
+
+    setattr(workers, update, divided)
+    try:
+        yield
+    finally:
+        setattr(workers, update, verls)
+
+
+def _write_columns(batch: Any, response_mask: Any, real: list[int], **columns: np.ndarray) -> Any:
+    """Write a number per token into the queue; return what the queue returns.
+
+    Args:
+        batch: Keys of the rows, padding included.
+        response_mask: Their masks, nested.
+        real: Indices of the rows that are not padding; all others get 0.
+        columns: Name -> the real rows' numbers, (N, T) or (N, 1).
+    """
+    whole_NT = np.zeros((len(batch), int(response_mask.offsets().diff().max())))
+    fields = {}
+    for name, each in columns.items():
+        whole_NT[real] = each
+        fields[name] = response_to_nested(torch.from_numpy(whole_NT).float(), response_mask)
+    return tq.kv_batch_put(
+        keys=batch.keys,
+        partition_id=batch.partition_id,
+        fields=TensorDict(fields, batch_size=len(batch)),
+    )
+
+
+def _take_out_rounding(batch: Any) -> None:
+    """Write GRPO advantages of 0 for groups of equal rewards.
+
+    verl's are rounding there: the mean of eight float32 rewards of 1.3 is off in the last bit, so
+    is their deviation, and each row gets -0.1. Rewards such as 0, 1 and 1.5 have exact sums.
+    """
+    keys, partition = batch.keys, batch.partition_id
+    fields = ["uid", "rm_scores"]
+    data: Any = tq.kv_batch_get(keys=keys, partition_id=partition, select_fields=fields)
+    scores = data["rm_scores"].unbind()
+    rewards_N = [float(each.sum()) for each in scores]
+    if all((_EXACT * reward).is_integer() for reward in rewards_N):
+        return
+    groups: dict[Any, list[int]] = defaultdict(list)
+    for row, uid in enumerate(data["uid"]):
+        groups[tu.unwrap_non_tensor_data(uid)].append(row)
+    equal = [
+        row
+        for rows in groups.values()
+        if len(rows) > 1 and len({rewards_N[each] for each in rows}) == 1
+        for row in rows
+    ]
+    if equal:
+        zeros = [torch.zeros_like(scores[row]) for row in equal]
+        nested = torch.nested.as_nested_tensor(zeros, layout=torch.jagged)
+        tq.kv_batch_put(
+            keys=[keys[row] for row in equal],
+            partition_id=partition,
+            fields=TensorDict({"advantages": nested, "returns": nested}, batch_size=len(equal)),
+        )
+
+
+def _critic_targets(rows: list[CreditRow], targets_N: np.ndarray) -> np.ndarray:
+    """Return the targets; a dropped row's is its value before the step's updates."""
+    values_N = np.array([row.value or 0.0 for row in rows])
+    return np.where([DROPPED in row.facts for row in rows], values_N, targets_N)
+
+
+def with_spread_padding(
+    is_padding_N: Sequence[bool], num_processes: int, num_updates: int
+) -> list[int]:
+    """Return an order of rows in which all updates have equally many rows of padding, or one more.
+
+    verl appends the padding, so that the last update would have few rows that count, each with the
+    weight of many. Rows stay with their process, which takes them in order, and real ones in their
+    order.
+    """
+    order, seen, per_process = [], 0, len(is_padding_N) // num_processes
+    for process in range(num_processes):
+        start = process * per_process
+        rows = range(start, start + per_process)
+        padding = [row for row in rows if is_padding_N[row]]
+        seen, first = seen + len(padding), seen
+        real = iter([row for row in rows if not is_padding_N[row]])
+        for update in range(num_updates):
+            # Counted on from process to process: from 0 each, the first updates would have more.
+            own = padding[(update - first) % num_updates :: num_updates]
+            order += [*itertools.islice(real, per_process // num_updates - len(own)), *own]
+    return order
+
+
+def _real_rows(batch: Any) -> list[int]:
+    """Return the indices of the rows that are not padding."""
+    return [index for index, tag in enumerate(batch.tags) if not tag.get("is_padding")]
+
+
+def _token_stats(data: Any, real: list[int]) -> TokenStats:
+    """Return the statistics of the real rows' tokens; 0 where verl computed none."""
+    mask_NT = _padded(data["response_mask"])[real]
+    log_probs_NT, ref_log_probs_NT, entropies_NT = (
+        _padded(data[name])[real] * mask_NT if name in data else np.zeros(mask_NT.shape)
+        for name in ("old_log_probs", "ref_log_prob", "entropy")
+    )
+    has_reference = "ref_log_prob" in data
+    k1_NT = log_probs_NT - ref_log_probs_NT if has_reference else np.zeros(mask_NT.shape)
+    return TokenStats(log_probs_NT, entropies_NT, mask_NT, k1_NT)
+
+
+def _padded(nested: Any) -> np.ndarray:
+    return nested.to_padded_tensor(0).double().numpy()
+
+
+def _credit_rows(data: Any, real: list[int]) -> list[CreditRow]:
+    """Return the real rows of the batch, with the critic's values if there is a critic."""
+    extra: list[Any] = [tu.unwrap_non_tensor_data(each) for each in data["extra_fields"]]
+    values = data["values"].to_padded_tensor(0.0)[:, 0].tolist() if "values" in data else None
+    return [
+        CreditRow(**extra[index][CREDIT_FIELD] | {"value": values[index] if values else None})
+        for index in real
+    ]

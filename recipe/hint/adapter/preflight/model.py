@@ -1,0 +1,376 @@
+"""Read what the checks need from a model: tokenizer, template, context and size."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import json
+import math
+import os
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from jinja2 import TemplateError
+from omegaconf import DictConfig
+
+from recipe.hint.adapter.chat_template import (
+    BREAK,
+    Renderer,
+    end_of_turn,
+    refuses_system,
+    unfixed_date,
+)
+from recipe.hint.adapter.preflight.positions import check_served, read_model_config
+from recipe.hint.adapter.preflight.settings import MODEL_NODE, ROLLOUT, setting
+from recipe.hint.prompt import Message
+from recipe.run.errors import ConfigError, one_line
+from recipe.study.merging import known_checkpoints
+
+MODEL, MAX_MODEL_LEN = f"{MODEL_NODE}.path", f"{ROLLOUT}.max_model_len"
+_CRITIC = "critic.model.path"
+_ADAPTER, _RANK = (f"actor_rollout_ref.model.lora_{name}" for name in ("adapter_path", "rank"))
+_OTHER_ADAPTERS = ("use_rslora", "use_dora", "rank_pattern", "alpha_pattern", "modules_to_save")
+_TEMPLATE = "actor_rollout_ref.model.custom_chat_template"
+_DTYPE = "actor_rollout_ref.actor.fsdp_config.model_dtype"  # of the weights that are sent
+_BUCKET = f"{ROLLOUT}.checkpoint_engine.update_weights_bucket_megabytes"
+_SHARED_MEMORY = "/dev/shm"
+_CHUNK = 1024
+# For which vLLM's attention on a CPU has a kernel; its engine dies at the first group of another.
+CPU_HEAD_SIZES = (32, 64, 80, 96, 112, 128, 160, 192, 224, 256, 512)
+
+
+@dataclass(frozen=True)
+class Model:
+    """What the checks of the data need of a model.
+
+    ``num_parameters`` is unknown for weights that are not there yet or not in safetensors;
+    ``context`` is the longest sequence in tokens; ``warnings`` are what its files promise no good.
+    """
+
+    path: str
+    tokenizer: Any
+    num_parameters: int | None
+    context: int
+    template_options: dict[str, Any]
+    warnings: tuple[str, ...] = ()
+
+    @functools.cached_property
+    def folds_system(self) -> bool:
+        """Whether the template refuses a system turn, so that its text goes into the user's."""
+        return refuses_system(self.tokenizer, self.template_options)
+
+    @functools.cached_property
+    def renderer(self) -> Renderer:
+        """What makes prompts of conversations, without verl's builder."""
+        return Renderer(self.tokenizer, None, 0, self.folds_system, self.template_options)
+
+    def count_tokens(self, conversations: Sequence[Sequence[Message]]) -> list[int]:
+        """Count the tokens of each conversation as it is sampled from."""
+        counts: list[int] = []
+        for start in range(0, len(conversations), _CHUNK):
+            chunk = conversations[start : start + _CHUNK]
+            pieces = [self._render(messages).split(BREAK) for messages in chunk]
+            flat = [piece for each in pieces for piece in each]
+            encoded = self.tokenizer(flat, add_special_tokens=False, verbose=False)
+            sizes = map(len, encoded["input_ids"])
+            counts += [sum(itertools.islice(sizes, len(each))) for each in pieces]
+        return counts
+
+    def check_template(self, messages: Sequence[Message]) -> None:
+        """Make sure that every turn of a conversation is in what the model will see."""
+        text = self._render(messages).replace(BREAK, "")
+        for turn in messages:
+            if turn["content"].replace(BREAK, "\ufffd").strip() not in text:
+                raise ConfigError(
+                    f"{MODEL}={self.path}: the chat template drops the {turn['role']} turn "
+                    f"{turn['content'][:40]!r}; use a model whose template keeps it, or set "
+                    f"{_TEMPLATE}"
+                )
+
+    def _render(self, messages: Sequence[Message]) -> str:
+        try:
+            return self.renderer.text(messages)
+        except (TemplateError, ValueError, TypeError, KeyError) as error:
+            roles = ", ".join(turn["role"] for turn in messages)
+            raise ConfigError(
+                f"{MODEL}={self.path}: the chat template refuses a conversation of {roles}: "
+                f"{one_line(error, 200)}; use a model whose template takes these roles, or set "
+                f"{_TEMPLATE}"
+            ) from error
+
+
+def load_model(config: DictConfig, *, has_weights: bool = True) -> Model:
+    """Read everything but the weights, of which only the headers are looked at.
+
+    Args:
+        config: The run's.
+        has_weights: Whether the folder holds them already.
+    """
+    path = setting(config, MODEL)
+    if not isinstance(path, str) or not path.strip():
+        raise ConfigError(f"{MODEL} is not set; give the folder of a model")
+    context, folder = _context(config, path), Path(path).expanduser()
+    if not folder.is_dir():  # a name on the hub: None when it is still to be fetched
+        from huggingface_hub import try_to_load_from_cache
+
+        cached = try_to_load_from_cache(path, "config.json")
+        folder = Path(cached).parent if isinstance(cached, str) else None
+    sizes = _weight_sizes(folder) if folder and has_weights else []
+    check_bucket(config, sizes, path)
+    check_adapter(config)
+    tokenizer = _load_tokenizer(config, str(folder or path))
+    options = dict(setting(config, "data.apply_chat_template_kwargs") or {})
+    warnings = _template_warnings(config, tokenizer, options, str(folder or path))
+    return Model(path, tokenizer, sum(sizes) or None, context, options, warnings)
+
+
+def _template_warnings(
+    config: DictConfig, tokenizer: Any, options: dict[str, Any], place: str
+) -> tuple[str, ...]:
+    warnings = []
+    if refuses_system(tokenizer, options):
+        warnings.append(
+            "the chat template refuses a system turn: such texts stand before the first user's"
+        )
+    if unfixed_date(tokenizer, options):
+        warnings.append(
+            "the chat template writes today's date into every prompt, so a run that resumes "
+            "tomorrow sees other prompts; fix it with "
+            "+data.apply_chat_template_kwargs.date_string='26 Jul 2024'"
+        )
+    end, stops = end_of_turn(tokenizer, options), _stop_ids(config, place)
+    if end is not None and end not in stops | {tokenizer.eos_token_id}:
+        warnings.append(
+            f"the chat template ends a response with {tokenizer.decode([end])!r}, at which vLLM "
+            f"does not stop: {place}/generation_config.json has eos_token_id={sorted(stops)}; add "
+            f"{end} to it"
+        )
+    return tuple(warnings)
+
+
+def _stop_ids(config: DictConfig, place: str) -> set[int]:
+    """Return the tokens at which vLLM stops beside the tokenizer's own."""
+    from verl.utils.model import get_generation_config
+
+    trust = bool(setting(config, "actor_rollout_ref.model.trust_remote_code"))
+    found = get_generation_config(place, trust_remote_code=trust)
+    ids = getattr(found, "eos_token_id", None)
+    return set() if ids is None else {ids} if isinstance(ids, int) else set(ids)
+
+
+def _checkpoints(path: str) -> str:
+    known = known_checkpoints(path)
+    return f", or a checkpoint: {known}" if known else ""
+
+
+def _context(config: DictConfig, path: str) -> int:
+    """Return the longest sequence in tokens, as verl and vLLM see it."""
+    folder = Path(path).expanduser()
+    if folder.is_file():
+        raise ConfigError(f"{MODEL}={path} is a file; give the folder of a model")
+    is_name = path.count("/") == 1 and not path.startswith((".", "/", "~"))
+    if not folder.exists() and not is_name:
+        raise ConfigError(
+            f"{MODEL}={path}: no such folder; give the folder of a model{_checkpoints(path)}"
+        )
+    place = folder if folder.exists() else path
+    try:
+        found, longest = read_model_config(config, MODEL_NODE, place)
+        check_served(config, place, setting(config, MAX_MODEL_LEN) or longest)
+    except ConfigError:
+        raise
+    except (OSError, ValueError, TypeError, KeyError) as error:
+        offline = os.environ.get("HF_HUB_OFFLINE", 0)
+        remedy = f"no such folder, and on the hub with HF_HUB_OFFLINE={offline} "
+        raise ConfigError(
+            f"{MODEL}={path}: {'' if folder.exists() else remedy}{place}/config.json cannot be "
+            f"read ({one_line(error, 200)}); give the folder of a model in Hugging Face format, or "
+            f"a name with HF_HUB_OFFLINE=0 to let it be fetched{_checkpoints(path)}"
+        ) from error
+    check_head_size(config, found, path)
+    given = setting(config, MAX_MODEL_LEN)
+    if given and given > longest:
+        raise ConfigError(
+            f"{MAX_MODEL_LEN}={given} is above the {longest} positions of the model {path}; give "
+            f"{longest} or less"
+        )
+    return given or longest
+
+
+def check_critic_model(config: DictConfig, model: Model) -> int | None:
+    """Make sure that a critic of another model reads the policy's tokens, and as many of them.
+
+    Returns:
+        The number of its parameters; ``None`` if its weights are not in a folder of this machine.
+
+    Raises:
+        ConfigError: If its vocabulary is another one, or it has too few positions.
+    """
+    path, name = setting(config, _CRITIC), f"{_CRITIC}={setting(config, _CRITIC)}"
+    if path == model.path:
+        return model.num_parameters
+    from transformers import AutoTokenizer
+
+    trust = {"trust_remote_code": bool(setting(config, "critic.model.trust_remote_code"))}
+    try:
+        place = Path(path).expanduser() if Path(path).expanduser().exists() else path
+        _, longest = read_model_config(config, "critic.model", place)
+        vocabulary = AutoTokenizer.from_pretrained(place, **trust).get_vocab()
+    except ConfigError:
+        raise
+    except Exception as error:  # noqa: BLE001 - tokenizers raises bare Exception on a broken file
+        raise ConfigError(
+            f"{name} cannot be read ({one_line(error, 200)}); give the folder of a model"
+        ) from error
+    own = model.tokenizer.get_vocab()
+    if other := sorted(own.items() ^ vocabulary.items()):
+        raise ConfigError(
+            f"{name} has another vocabulary than {MODEL}={model.path}: {other[0][0]!r} is token "
+            f"{vocabulary.get(other[0][0])} and not {own.get(other[0][0])}; a critic reads the "
+            f"policy's tokens, so give a model with the same tokenizer"
+        )
+    needed = sum(setting(config, f"{ROLLOUT}.{part}_length") for part in ("prompt", "response"))
+    if longest < needed:
+        raise ConfigError(
+            f"{name} has {longest} positions, and a prompt with its response up to {needed}; give "
+            f"a critic with a longer context"
+        )
+    return sum(_weight_sizes(Path(place), _CRITIC)) or None if Path(place).is_dir() else None
+
+
+def check_head_size(config: DictConfig, model: Any, path: str) -> None:
+    """Make sure that vLLM has attention for the heads of a model on a CPU.
+
+    Raises:
+        ConfigError: If it has none.
+    """
+    text = model.get_text_config()
+    heads = getattr(text, "num_attention_heads", None)
+    size = getattr(text, "head_dim", None) or (heads and text.hidden_size // heads)
+    if setting(config, "trainer.device") == "cpu" and size and size not in CPU_HEAD_SIZES:
+        raise ConfigError(
+            f"{MODEL}={path} has attention heads of {size} dimensions, and vLLM on a CPU knows "
+            f"{', '.join(map(str, CPU_HEAD_SIZES))}; use another model, or a GPU"
+        )
+
+
+def check_adapter(config: DictConfig) -> None:
+    """Refuse a given LoRA adapter that verl would not train, or that no export could add.
+
+    Raises:
+        ConfigError: Naming what is other than it has to be.
+    """
+    path = setting(config, _ADAPTER)
+    if not path:
+        return
+    rank = setting(config, _RANK) or 0
+    try:
+        found = json.loads((Path(path) / "adapter_config.json").read_text(encoding="utf-8"))
+        own = found["r"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ConfigError(
+            f"{_ADAPTER}={path} has no adapter_config.json with the rank r ({error}); give the "
+            f"folder of a PEFT adapter"
+        ) from error
+    if rank != own:
+        raise ConfigError(
+            f"{_ADAPTER}={path} has the rank {own}, and {_RANK} is {rank}: verl trains an adapter "
+            f"only with a rank, and vLLM takes one of that size; give {_RANK}={own}"
+        )
+    if other := [name for name in _OTHER_ADAPTERS if found.get(name)]:
+        raise ConfigError(
+            f"{_ADAPTER}={path} has {', '.join(other)}: an evaluation and main_export.py add "
+            f"lora_alpha / r B A alone to the weights; give an adapter without it"
+        )
+
+
+def check_bucket(config: DictConfig, sizes: Sequence[int], path: str) -> None:
+    """Make sure that the weight sync can carry a model on a CPU, through shared memory.
+
+    verl stops at the first sync where a weight is larger than a bucket, and the system silently
+    kills the trainer if the bucket does not fit. On a GPU a larger weight is sent on its own.
+
+    Args:
+        config: The run's.
+        sizes: How many numbers each weight has; empty where that is unknown.
+        path: The model's.
+
+    Raises:
+        ConfigError: If the largest weight is larger than a bucket, or /dev/shm is too small.
+    """
+    if setting(config, "trainer.device") != "cpu" or setting(config, "trainer.eval_only"):
+        return
+    from verl.utils.torch_dtypes import PrecisionType
+
+    dtype, bucket_mb = PrecisionType.to_dtype(setting(config, _DTYPE)), setting(config, _BUCKET)
+    whole_mb, largest_mb = (
+        -(-number * dtype.itemsize // 2**20) for number in (sum(sizes), max(sizes, default=0))
+    )
+    if largest_mb > bucket_mb:
+        raise ConfigError(
+            f"{_BUCKET}={bucket_mb} is below the largest weight of {MODEL}={path}: "
+            f"{max(sizes):,} numbers in {_DTYPE}={setting(config, _DTYPE)} are {largest_mb} MB; "
+            f"give {largest_mb} or more"
+        )
+    free_mb = shutil.disk_usage(_SHARED_MEMORY).free // 2**20
+    if min(whole_mb, bucket_mb) > free_mb:
+        raise ConfigError(
+            f"{MODEL}={path}: a sync of its weights takes {min(whole_mb, bucket_mb)} MB of shared "
+            f"memory, and {_SHARED_MEMORY} has {free_mb} MB free; give it more (docker run "
+            f"--shm-size), or {_BUCKET}={largest_mb} or more"
+        )
+
+
+def _weight_sizes(folder: Path, name: str = MODEL) -> list[int]:
+    """Return how many numbers each weight has, by the headers of safetensors files.
+
+    Empty for other formats.
+    """
+    from safetensors import SafetensorError, safe_open
+
+    files = sorted(folder.glob("*.safetensors"))
+    if not files and not list(folder.glob("*.bin")):
+        raise ConfigError(
+            f"{name}={folder}: no weights (*.safetensors or *.bin); the folder has "
+            f"{', '.join(sorted(each.name for each in folder.iterdir())) or 'nothing'}"
+        )
+    sizes = []
+    for file in files:
+        try:
+            with safe_open(file, framework="np") as weights:
+                sizes += [math.prod(weights.get_slice(key).get_shape()) for key in weights.keys()]
+        except (OSError, SafetensorError) as error:
+            raise ConfigError(
+                f"{name}={folder}: {file.name} is not whole ({one_line(error, 200)}); fetch it "
+                f"again"
+            ) from error
+    return sizes
+
+
+def _load_tokenizer(config: DictConfig, path: str) -> Any:
+    from transformers import AutoTokenizer
+
+    path = setting(config, "actor_rollout_ref.model.tokenizer_path") or path
+    trust = bool(setting(config, "actor_rollout_ref.model.trust_remote_code"))
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(path, trust_remote_code=trust)
+    except Exception as error:  # noqa: BLE001 - tokenizers raises bare Exception on a broken file
+        raise ConfigError(
+            f"{MODEL}={path}: the tokenizer cannot be loaded: {one_line(error, 200)}"
+        ) from error
+    if template := setting(config, _TEMPLATE):
+        tokenizer.chat_template = template
+    if not tokenizer.chat_template:
+        raise ConfigError(
+            f"{MODEL}={path}: the tokenizer has no chat template; use an instruction-tuned model "
+            f"or set {_TEMPLATE}"
+        )
+    if tokenizer.eos_token_id is None:
+        raise ConfigError(
+            f"{MODEL}={path}: the tokenizer has no eos token, so no response would ever end; set "
+            f"eos_token in tokenizer_config.json"
+        )
+    return tokenizer

@@ -1,0 +1,188 @@
+"""verl's vLLM replica with one call per group: G responses to one prompt, one shared prefill."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from array import array
+from collections.abc import Sequence
+from typing import Any
+
+import ray
+from verl.utils.device import get_device_name
+from verl.workers.rollout.replica import RolloutReplicaRegistry
+from verl.workers.rollout.vllm_rollout.utils import (
+    VLLM_LORA_INT_ID,
+    VLLM_LORA_NAME,
+    VLLM_LORA_PATH,
+)
+from verl.workers.rollout.vllm_rollout.vllm_async_server import vLLMHttpServer, vLLMReplica
+from vllm import SamplingParams
+from vllm.inputs import TokensPrompt
+from vllm.lora.request import LoRARequest
+from vllm.sampling_params import RequestOutputKind
+
+from recipe.hint.adapter.weight_sender import job_name
+from recipe.run.together import gather_or_cancel
+
+CPU_EXTENSION = "recipe.laptop.rollout.CpuWorkerExtension"
+_MAX_CALLS = 2**14  # verl's own 1,000 are fewer than a replica of a large cluster gets
+
+
+class GroupHttpServer(vLLMHttpServer):
+    """Adds :meth:`generate_group`, and takes weights of its own run alone; the rest is verl's."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        os.environ["VERL_RAY_JOB_ID"] = job_name()  # for vLLM's processes
+
+    async def generate_group(
+        self,
+        prompt_ids: Sequence[int],
+        sampling: dict[str, Any],
+        request_id: str,
+        limit_s: float | None = None,
+    ) -> dict[str, Any]:
+        """Sample ``sampling["n"]`` responses.
+
+        Args:
+            prompt_ids: The prompt, shared by all responses.
+            sampling: Fields of vLLM's SamplingParams; ``max_tokens`` and ``n`` are required.
+            request_id: Unique id of the request.
+            limit_s: Longest time for the whole group, from its admission: the time in which
+                a weight update keeps the server closed does not count.
+
+        Returns:
+            ``token_ids`` and ``log_probs``, both G arrays of T; ``finish`` (G reasons, or
+            "abort" for a response stopped by a weight update, with the tokens it had);
+            ``global_steps``, the version of the weights; ``cached_tokens`` of the prompt;
+            ``prompt_log_probs``, where ``sampling["prompt_logprobs"]`` asks for them, of each
+            token but the first.
+
+        Raises:
+            TimeoutError: If the group is not done after ``limit_s``.
+        """
+        count = sampling["n"]
+        # Before the gate: an error after it would leave the request admitted forever.
+        params = SamplingParams(
+            **sampling,
+            logprobs=0,
+            detokenize=False,
+            output_kind=RequestOutputKind.FINAL_ONLY,
+        )
+        prompt = TokensPrompt(prompt_token_ids=list(prompt_ids))
+        if await self._park_until_admitted(request_id) is not None:
+            return self._aborted(count)
+        # What is admitted is stopped before the next version comes.
+        version = self.global_steps
+        try:
+            async with asyncio.timeout(limit_s):
+                final = await self._final(request_id, prompt, params)
+        except (asyncio.CancelledError, TimeoutError):
+            # By our id: vLLM may know the group, or a part of it, before it tells its own.
+            await self.engine.abort(request_id)
+            raise
+        if len(final.outputs) < count:
+            return self._aborted(count)
+        return _group_of(final, prompt_ids) | {"global_steps": version}
+
+    async def generate_groups(
+        self, asked: list[tuple[Sequence[int], dict[str, Any], str]], limit_s: float | None = None
+    ) -> list[dict[str, Any]]:
+        """Return :meth:`generate_group` of several prompts, each with fields and id of its own.
+
+        Raises:
+            TimeoutError: If one of them is not done after ``limit_s``; the others end too.
+        """
+        return await gather_or_cancel(self.generate_group(*each, limit_s) for each in asked)
+
+    async def _final(self, request_id: str, prompt: TokensPrompt, params: SamplingParams) -> Any:
+        """Hand an admitted request to vLLM, and return its finished output."""
+        try:
+            lora = await self._loaded_lora()
+            queue = await self.engine.add_request(request_id, prompt, params, lora_request=lora)
+        finally:
+            # Admitted: from here on a weight update may stop it. `engine.generate` would tell
+            # only with its first output, which for FINAL_ONLY is the last.
+            self._admitting -= 1
+        return await _last(queue)
+
+    async def _loaded_lora(self) -> LoRARequest | None:
+        """Return the adapter that the trainer syncs, once it is there, as verl does."""
+        if not self.lora_as_adapter or VLLM_LORA_INT_ID not in await self.engine.list_loras():
+            return None
+        return LoRARequest(
+            lora_name=VLLM_LORA_NAME, lora_int_id=VLLM_LORA_INT_ID, lora_path=VLLM_LORA_PATH
+        )
+
+    def _aborted(self, count: int) -> dict[str, Any]:
+        return {
+            "token_ids": [array("q")] * count,
+            "log_probs": [array("d")] * count,
+            "finish": ["abort"] * count,
+            "global_steps": self.global_steps,
+            "cached_tokens": 0,
+        }
+
+    def _get_worker_extension_cls(self) -> str:
+        if get_device_name() == "cpu":
+            return CPU_EXTENSION
+        return super()._get_worker_extension_cls()
+
+
+async def _last(queue: Any) -> Any:
+    """Return the finished output of one request."""
+    while True:
+        output = queue.get_nowait() or await queue.get()
+        if output.finished:
+            return output
+
+
+def _group_of(final: Any, prompt_ids: Sequence[int]) -> dict[str, Any]:
+    """Return a finished output as ``generate_group`` does, but for the version of the weights.
+
+    Raises:
+        RuntimeError: If vLLM failed on a response.
+    """
+    responses = sorted(final.outputs, key=lambda response: response.index)
+    if any(response.finish_reason == "error" for response in responses):
+        raise RuntimeError("vLLM ended a response with an error of its own; its log says why")
+    prompt_rows = (final.prompt_logprobs or [])[1:]
+    return {
+        "token_ids": [array("q", response.token_ids) for response in responses],
+        "log_probs": [
+            array("d", _log_probs(response.logprobs, response.token_ids)) for response in responses
+        ],
+        "finish": [response.finish_reason or "abort" for response in responses],
+        "cached_tokens": final.num_cached_tokens or 0,
+        "prompt_log_probs": _log_probs(prompt_rows, prompt_ids[1 : len(prompt_rows) + 1]),
+    }
+
+
+def _log_probs(rows: Sequence[Any], tokens: Sequence[int]) -> list[float]:
+    """Return the log-probability of each token, from vLLM's rows of candidates."""
+    return [row[token].logprob for row, token in zip(rows, tokens, strict=True)]
+
+
+class GroupReplica(vLLMReplica):
+    """verl's replica, served by ``http_server``."""
+
+    http_server: type[GroupHttpServer] = GroupHttpServer
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.server_class = ray.remote(self.http_server)
+
+    @property
+    def max_concurrency(self) -> int:
+        """Return Ray's limit of calls in one server, beyond which further ones wait their turn.
+
+        Requests have their own limits. A call that syncs weights or asks whether the server answers
+        must not wait behind them.
+        """
+        return _MAX_CALLS
+
+
+def register(replica: type[GroupReplica] = GroupReplica) -> None:
+    """Make ``rollout.name=vllm`` mean this replica in this process."""
+    RolloutReplicaRegistry.register("vllm", lambda: replica)

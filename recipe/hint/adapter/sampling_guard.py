@@ -1,0 +1,290 @@
+"""Guard verl's replay buffer: poll faster, and raise an error if a rollout cannot end."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import transfer_queue as tq
+from verl.trainer.ppo.v1.replay_buffer import ReplayBuffer, ReplayBufferAsync
+
+from recipe.run.errors import HintError, StallError
+
+POLL_S, _LONGEST_POLL_S = 0.05, 2.0  # verl's own is 2 s
+# Share of the waiting driver's time that polls may take; and for a step's last tenth of prompts.
+_POLL_SHARE, _LAST_POLL_SHARE = 0.1, 0.5
+IDLE = "has no prompt"  # a worker's answer
+_LONGEST_ERROR = 400  # characters
+
+
+def guard(
+    buffer: ReplayBuffer,
+    limit_s: float,
+    *,
+    batch_size: int,
+    max_filtered: int | None = None,
+    say: Callable[[str], None] = lambda line: None,
+    on_discard: Callable[[list[str], str], None] = lambda keys, partition: None,
+) -> ReplayBuffer:
+    """Give ``buffer`` the checks of :class:`_Guarded`, keeping its own class as the base.
+
+    Args:
+        buffer: verl's own.
+        limit_s: Longest time without any prompt finishing or failing, ``progress_s``.
+        batch_size: Prompts of one training batch; only verl's synchronous buffer knows it.
+        max_filtered: Groups that ``algorithm.filter_groups`` may take out of one step; None: any.
+        say: Takes a line on each prompt that failed.
+        on_discard: Takes the keys of the first rows of groups that are thrown away (too old,
+            filtered, left over), and their partition, while they can still be read.
+    """
+    buffer.__class__ = type(f"Guarded{type(buffer).__name__}", (_Guarded, type(buffer)), {})
+    assert isinstance(buffer, _Guarded)
+    buffer.pause_s = POLL_S
+    buffer.limit_s = limit_s
+    buffer.batch_size = batch_size
+    buffer.max_filtered = max_filtered
+    buffer.say = say
+    buffer.on_discard = on_discard
+    buffer.tallies, buffer.reported = defaultdict(_Tally), defaultdict(set)
+    buffer.sent = itertools.count()
+    return buffer
+
+
+def drop_trained(partition: str = "train") -> int:
+    """Remove rows without a prompt from a restored queue: those of the step that was saved.
+
+    verl clears a step's rows after its save. Nothing takes restored ones out again, and each later
+    checkpoint would hold them.
+
+    Returns:
+        How many there were.
+    """
+    tags = (tq.kv_list(partition) or {}).get(partition, {})
+    prompts = {key for key, tag in tags.items() if tag.get("is_prompt")}
+    rows = [key for key in tags.keys() - prompts if key.split("_")[0] not in prompts]
+    if rows:
+        tq.kv_clear(keys=rows, partition_id=partition)
+    return len(rows)
+
+
+def retry_failed(partition: str = "train") -> int:
+    """Set failed prompts of a restored queue back to pending, which verl sends again.
+
+    A checkpoint may hold the failure that ended its run: the vLLM server died while it was written.
+
+    Returns:
+        How many there were.
+    """
+    tags = (tq.kv_list(partition) or {}).get(partition, {})
+    failed = [key for key, tag in tags.items() if tag.get("status") == "failure"]
+    if failed:
+        fresh = {"is_prompt": True, "status": "pending", "is_fatal": False}
+        tq.kv_batch_put(keys=failed, partition_id=partition, tags=[fresh for _ in failed])
+    return len(failed)
+
+
+@dataclass
+class _Tally:
+    """The prompts of one partition that were seen during one step, by uid."""
+
+    step: int = 0
+    seen: set[str] = field(default_factory=set)
+    finished: set[str] = field(default_factory=set)
+    failed: set[str] = field(default_factory=set)
+    num_filtered: int = 0
+
+
+# What a type checker sees as the base of the mixin: the class that has all it refines.
+_Buffer = ReplayBufferAsync if TYPE_CHECKING else object
+
+
+class _Guarded(_Buffer):
+    """Mixin over verl's buffers; both call ``_sync_metadata_from_transfer_queue`` once a poll."""
+
+    limit_s: float
+    batch_size: int
+    max_filtered: int | None
+    say: Callable[[str], None]
+    on_discard: Callable[[list[str], str], None]
+    tallies: dict[str, _Tally]
+    reported: dict[str, set[str]]  # by partition, failed prompts that it still holds
+    sent: itertools.count[int]
+    # What each agent-loop worker is waiting for; None if it does not answer.
+    answers: Callable[[], Mapping[str, str | None]] = staticmethod(dict)
+    _settled: frozenset[str] = frozenset()
+    _progress_at: float | None = None
+
+    def sample(self, global_steps: int, partition_id: str, batch_size: int) -> Any:
+        """Sample as verl does, after restarting the progress clock.
+
+        Raises:
+            HintError: If every prompt of a validation's batch failed: verl reads no empty one.
+        """
+        self._begin(global_steps, partition_id)
+        batch, metrics = super().sample(global_steps, partition_id, batch_size)
+        if partition_id == "val" and not batch.keys:
+            raise HintError(
+                "every prompt of one batch of the validation failed; give a larger "
+                "data.val_batch_size, or null for one batch of all problems"
+            )
+        return batch, metrics
+
+    def wait_for_sampleable(self, global_steps: int, partition_id: str, target_count: int) -> Any:
+        """Wait as verl does, after restarting the clock; `separate_async` calls it directly."""
+        self._begin(global_steps, partition_id)
+        return super().wait_for_sampleable(global_steps, partition_id, target_count)
+
+    def get_sampleable_count(self, global_steps: int, partition_id: str) -> int:
+        """Count as verl does, once and without waiting: between waits no clock runs."""
+        self._progress_at = None
+        return super().get_sampleable_count(global_steps, partition_id)
+
+    def in_order(self, step: int, uids: Iterable[str]) -> list[str]:
+        """Return names for the prompts that are sent now, which sort after all that were sent.
+
+        The queue of a checkpoint has the names, so a resumed run has the order.
+        """
+        return [f"{step:07d}-{next(self.sent):09d}-{uid}" for uid in uids]
+
+    def _materialize_batch(
+        self, partition_id: str, selected_prompt_uids: list[str], partition_snapshot: Any
+    ) -> Any:
+        """Build verl's batch with rows in the order in which prompts were sent, not finished.
+
+        A repeated step then adds up the same numbers in the same order.
+        """
+
+        def place(key: str) -> tuple[int | str, ...]:
+            uid, *row = key.split("_")
+            return uid, *map(int, row)
+
+        ordered = {key: partition_snapshot[key] for key in sorted(partition_snapshot, key=place)}
+        return super()._materialize_batch(partition_id, selected_prompt_uids, ordered)
+
+    def _select_prompt_uids(
+        self, partition_id: str, sampleable_keys: set[str], batch_size: int
+    ) -> Any:
+        """Select as verl does, of prompts of one step those that were sent first."""
+        in_order: Any = sorted(sampleable_keys)
+        return super()._select_prompt_uids(partition_id, in_order, batch_size)
+
+    def _evict_terminal_groups(
+        self, global_steps: int, partition_id: str, eviction_reasons: Any
+    ) -> Any:
+        """Evict as verl does, but limit filtered groups, so that sampling ends.
+
+        Raises:
+            HintError: If more than ``max_filtered`` groups of one step had equal rewards.
+        """
+        evicted = super()._evict_terminal_groups(global_steps, partition_id, eviction_reasons)
+        tally = self.tallies[partition_id]
+        tally.num_filtered += evicted[2]
+        if self.max_filtered is not None and tally.num_filtered > self.max_filtered:
+            raise HintError(
+                f"algorithm.filter_groups discarded {tally.num_filtered} groups with equal rewards "
+                f"at step {tally.step} before its batch was full: the problems are too hard or too "
+                f"easy for this policy; give others, a method with hints, or a higher "
+                f"algorithm.filter_groups.max_num_gen_batches"
+            )
+        return evicted
+
+    def _clear_groups(self, partition_id: str, uids: set[str]) -> None:
+        """Clear as verl does, after passing on the records of the groups."""
+        keys = [f"{uid}_0_0" for uid in sorted(uids)]
+        keys = [key for key in keys if key in self.partitions[partition_id]]
+        if keys:
+            self.on_discard(keys, partition_id)
+        super()._clear_groups(partition_id, uids)
+
+    def _begin(self, step: int, partition: str) -> None:
+        self._progress_at = None
+        if self.tallies[partition].step != step:
+            self.tallies[partition] = _Tally(step)
+
+    def _sync_metadata_from_transfer_queue(self) -> None:
+        began = time.monotonic()
+        super()._sync_metadata_from_transfer_queue()
+        # A poll decodes the tags of all rows: the more there are, the less often.
+        took = time.monotonic() - began
+        self.pause_s = min(max(POLL_S, took / self._poll_share()), _LONGEST_POLL_S)
+        for partition in list(self.partitions):
+            self._count(partition)
+        self._raise_if_nothing_settles()
+
+    def _wait_for_next_poll(self, partition_id: str, last_debug_time: float) -> float:
+        # verl's own interval stays: its trainer takes a longer wait for idling.
+        own, self.poll_interval = self.poll_interval, self.pause_s
+        try:
+            return super()._wait_for_next_poll(partition_id, last_debug_time)
+        finally:
+            self.poll_interval = own
+
+    def _poll_share(self) -> float:
+        groups = (self.pending_keys, self.running_keys, self.finished_keys, self.failure_keys)
+        pending, running, finished, failed = (sum(map(len, keys.values())) for keys in groups)
+        num_open = pending + running
+        return _LAST_POLL_SHARE if 9 * num_open <= finished + failed else _POLL_SHARE
+
+    def _raise_if_nothing_settles(self) -> None:
+        statuses = (self.pending_keys, self.running_keys, self.finished_keys, self.failure_keys)
+        settled = frozenset().union(*self.finished_keys.values(), *self.failure_keys.values())
+        now = time.monotonic()
+        if self._progress_at is None or settled - self._settled:
+            self._progress_at = now
+        elif now - self._progress_at > self.limit_s:
+            counts = (sum(map(len, keys.values())) for keys in statuses)
+            pending, running, finished, failed = counts
+            answers = [
+                f"{name} {answer or 'does not answer'}"
+                for name, answer in self.answers().items()
+                if answer != IDLE
+            ]
+            raise StallError(
+                f"no prompt finished or failed within hint.watchdog.progress_s={self.limit_s:g} s: "
+                f"{pending} prompts not started by the agent-loop workers, {running} running, "
+                f"{finished} finished, {failed} failed; "
+                f"{'; '.join(answers) or 'no agent-loop worker has a prompt'}"
+            )
+        self._settled = settled
+
+    def _count(self, partition: str) -> None:
+        """Add what this poll saw, and report prompts that have failed since the last one."""
+        tally = self.tallies[partition]
+        finished, failed = self.finished_keys[partition], self.failure_keys[partition]
+        tally.finished |= finished
+        tally.seen |= (
+            finished | failed | self.pending_keys[partition] | self.running_keys[partition]
+        )
+        if new := failed - self.reported[partition]:
+            tally.failed |= new
+            tags = (tq.kv_list(partition) or {}).get(partition, {})
+            self._report_failed([tags.get(uid, {}) for uid in sorted(new)], partition)
+        self.reported[partition] = set(failed)
+
+    def _report_failed(self, tags: list[dict[str, Any]], partition: str) -> None:
+        """Report failed prompts, and end the run if the rest cannot succeed either.
+
+        Raises:
+            HintError: If nothing can be generated any more, or most of a batch failed: of the
+                prompts that settled during this step, more than half, and more than half as many as
+                a batch has. The asynchronous buffer replaces a failed prompt as soon as it sees it,
+                so there its batch is not what it holds.
+        """
+        tally = self.tallies[partition]
+        error = "unknown error"
+        for tag in tags:
+            error = " ".join(str(tag.get("error", error)).split())[:_LONGEST_ERROR]
+            self.say(f"  failed at step {tally.step}: {error}")
+            if tag.get("is_fatal"):
+                raise HintError(f"the rollout cannot go on: {error}")
+        is_replaced = isinstance(self, ReplayBufferAsync) and partition != "val"
+        batch = self.batch_size if is_replaced else len(tally.seen)
+        if 2 * len(tally.failed) > max(batch, len(tally.failed | tally.finished)):
+            raise HintError(
+                f"the rollout cannot go on: {len(tally.failed)} prompts failed at step "
+                f"{tally.step}, more than half of a batch of {batch}; the last one: {error}"
+            )

@@ -1,0 +1,400 @@
+"""Add per-problem state to verl's trainers: send it with each prompt, take a record back."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import gc
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import transfer_queue as tq
+from omegaconf import DictConfig
+from verl.trainer.ppo.checkpoint_callback import CheckpointCallback
+from verl.trainer.ppo.v1 import (
+    PPOTrainerColocateAsync,
+    PPOTrainerSeparateAsync,
+    PPOTrainerSync,
+)
+from verl.utils import tensordict_utils as tu
+
+from recipe.hint import metrics as hint_metrics
+from recipe.hint.adapter.credit import CreditMixin
+from recipe.hint.adapter.models import ask_for_models, read_base_of_adapter
+from recipe.hint.adapter.preflight.folder import lacks_validation
+from recipe.hint.adapter.sampling_guard import drop_trained, guard, retry_failed
+from recipe.hint.adapter.store import RECORD_FIELD, SAMPLE_FIELD, STATE_FIELD
+from recipe.hint.conversations import mean_facts
+from recipe.hint.record import PromptRecord
+from recipe.hint.reward_tracker import RewardTracker
+from recipe.hint.samples import SampleChooser
+from recipe.hint.settings import build_method, settings_of
+from recipe.problems.schema import problem_from_row
+from recipe.run.checkpoints import (
+    STATE_FILE,
+    digests_of_run,
+    drop_old,
+    empty_step,
+    is_within,
+    mark_complete,
+    point_at,
+    repair_pointer,
+    step_folder,
+)
+from recipe.run.errors import ConfigError
+from recipe.run.liveness import Liveness, ready, watch_servers
+from recipe.run.queue_limit import limited_queue
+from recipe.run.ray_services import queue_actors
+from recipe.run.reporter import StepReporter
+from recipe.run.run_folder import METRICS_FILE, RunFolder, plain
+from recipe.run.watchdog import NO_ANSWER, Limited, Watchdog
+from recipe.run.whole_file import whole_file, write_whole
+from recipe.study.evaluation.turns import TURN_FACTS, turn_metrics
+
+SHAPES_FILE = "hint_shapes.json"
+_SYNC = "the weight sync from the trainer to the vLLM replicas"
+_START_ANEW = "Give its weights as actor_rollout_ref.model.path with trainer.resume_mode=disable"
+# What `problem_from_row` needs to give a problem's id; it refuses a row without a ground truth.
+_ID_COLUMNS = {"raw_prompt", "problem", "reward_model", "extra_info", "answer"}
+
+
+class HintMixin(CreditMixin):
+    """What the recipe adds to any of verl's trainers."""
+
+    replay_buffer: Any  # guarded: it has the checks of `sampling_guard`
+    watchdog: Watchdog  # the task runner's
+
+    def __init__(self, config: DictConfig) -> None:
+        self.hint = settings_of(config)
+        self.tracker = RewardTracker()
+        self.sample_chooser = SampleChooser(self.hint.samples, self.hint.seed)
+        self.folder = RunFolder(self.hint.run_dir)
+        self._method = build_method(config.trainer, self.hint)
+        ask_for_models(config, self._method)
+        read_base_of_adapter(config)
+        self._reporter: StepReporter | None = None
+        self._digests: dict[str, Any] = {}  # of the files that the run is made with
+        self._records_of_step: list[PromptRecord] = []
+        self._samples_of_step: dict[str, bytes] = {}
+        self._metrics_of_step: dict[str, Any] = {}
+        self._sent_step, self._num_sent = -1, Counter[str]()  # problem -> prompts of that step
+        # Limits that begin in one of verl's hooks and end in another.
+        self._update_limit = contextlib.ExitStack()  # `on_sample_end` to the end of `_step_once`
+        self._opening_limit = contextlib.ExitStack()  # `fit` to the assignment of `logger`
+        super().__init__(config)
+        # Called by `_save_checkpoint`: verl would call it before the checkpoint is complete.
+        self._callback, self.checkpoint_callback = self.checkpoint_callback, CheckpointCallback()
+
+    def _init_dataloader(self) -> None:
+        """Build verl's; the run's last step, which saves, is in its last epoch at the latest."""
+        super()._init_dataloader()
+        by_epochs = self.steps_per_epoch * self.config.trainer.total_epochs
+        if self.total_training_steps > by_epochs:
+            self.total_training_steps = by_epochs
+            for part in (self.config.actor_rollout_ref.actor, self.config.critic):
+                part.optim.total_training_steps = by_epochs * self.parameter_sync_step
+
+    # -- submit: a problem's state travels with its prompt --------------------------------------
+
+    def _fetch_one_gen_batch(self) -> Any:
+        with self._loaders_limit():
+            batch = super()._fetch_one_gen_batch()
+        if self.global_steps != self._sent_step:
+            self._sent_step, self._num_sent = self.global_steps, Counter()
+        # Every access to `batch[name]` builds the whole column.
+        uids = map(tu.unwrap_non_tensor_data, batch["uid"])
+        uids = self.replay_buffer.in_order(self.global_steps, uids)
+        tu.assign_non_tensor_stack(batch, "uid", uids)
+        names = sorted(_ID_COLUMNS & set(batch.keys()))
+        columns = [[tu.unwrap_non_tensor_data(value) for value in batch[name]] for name in names]
+        states = []
+        for values in zip(*columns, strict=True):
+            problem_id = problem_from_row(dict(zip(names, values, strict=True))).id
+            state = self.tracker.state(problem_id)
+            repeat = self._num_sent[problem_id]
+            state = dataclasses.replace(state, repeat=repeat, sent_step=self.global_steps)
+            self._num_sent[problem_id] += 1
+            states.append(dataclasses.asdict(state))
+        tu.assign_non_tensor_stack(batch, STATE_FIELD, states)
+        return batch
+
+    # -- collect: records -> tracker, metrics, file ---------------------------------------------
+
+    def step(self, metrics: dict, timing_raw: dict) -> Any:
+        """Run verl's step: one update, or ``parameter_sync_step`` of them on a share each.
+
+        Our metrics are added after all updates: verl would average the counts of the shares.
+        """
+        self._records_of_step = records = []
+        self._samples_of_step = {}
+        self._metrics_of_step = metrics
+        batch = super().step(metrics, timing_raw)
+        failed, stale, filtered = (
+            metrics.get(f"training/{reason}/evicted_samples", 0)
+            for reason in ("rollout_failure", "off_policy", "filter_groups")
+        )
+        # `failed` counts those that an asynchronous mode has replaced by another prompt.
+        missing = self.config.data.train_batch_size - len(records)
+        metrics["hint/failed_prompts"] = float(missing + failed)
+        metrics["hint/stale_prompts"] = float(stale)
+        metrics["hint/filtered_prompts"] = float(filtered)
+        metrics.update({f"hint/{name}": value for name, value in self._method.metrics().items()})
+        facts_by_uid = {each.uid: mean_facts(each.conversations) for each in records}
+        rows = self.sample_chooser.update(self.global_steps, records, self._samples_of_step)
+        self.folder.append_samples(rows)
+        for prefix, values in (
+            ("hint", hint_metrics.step_metrics(records, self._method.max_level)),
+            ("verify", hint_metrics.verify_metrics(records) | self.sample_chooser.metrics()),
+            ("reward_tracking", self.tracker.metrics()),
+            ("turns", turn_metrics(facts_by_uid) | hint_metrics.guide_metrics(records)),
+        ):
+            metrics.update({f"{prefix}/{name}": value for name, value in values.items()})
+        return batch
+
+    def _step_once(self, metrics: dict, timing_raw: dict, sample_batch_size: int) -> Any:
+        with self._update_limit:
+            batch = super()._step_once(metrics, timing_raw, sample_batch_size)
+        records = self._records_of(batch)
+        self.tracker.update(records)
+        self.folder.append_records(records)
+        self._records_of_step.extend(records)
+        return batch
+
+    def _records_of(self, batch: Any) -> list[PromptRecord]:
+        """Return the step's records, from first rows; padding, which copies one, is left out."""
+        first = [key for key in batch.keys if key.endswith("_0_0") and not key.startswith("pad")]
+        by_uid = {}
+        for extra in _extra_fields(first, batch.partition_id):
+            record = self._record(extra)
+            by_uid[record.uid] = record
+            self._samples_of_step[record.uid] = extra[SAMPLE_FIELD]
+        return list(by_uid.values())
+
+    def _record(self, extra: dict[str, Any]) -> PromptRecord:
+        # The step it trains in; in the async modes it was sampled earlier.
+        record = PromptRecord.from_json(extra[RECORD_FIELD])
+        return dataclasses.replace(record, step=self.global_steps)
+
+    def _learn_of_discarded(self, keys: list[str], partition: str) -> None:
+        """Update the tracker with groups that do not train."""
+        self.tracker.update(map(self._record, _extra_fields(keys, partition)), train=False)
+
+    def _val_metrics_update(
+        self,
+        data_sources: list,
+        sample_uids: list,
+        reward_extra_infos_dict: dict,
+        sample_turns: list,
+        expected_acc_counts: dict | None = None,
+    ) -> dict[str, float]:
+        """Return verl's metrics, and for a method with turns how its answers change.
+
+        Without the counts that verl expects, prompts that failed are left out; with them they are
+        wrong. They are reported apart.
+        """
+        infos = reward_extra_infos_dict
+        own = {name: each for name, each in infos.items() if name not in TURN_FACTS}
+        metrics = super()._val_metrics_update(data_sources, sample_uids, own, sample_turns)
+        by_source: dict[str, dict[str, list]] = {}
+        if set(TURN_FACTS) <= infos.keys():
+            for row, (source, uid) in enumerate(zip(data_sources, sample_uids, strict=True)):
+                facts = {name: infos[name][row] for name in TURN_FACTS}
+                by_source.setdefault(source, {}).setdefault(uid, []).append(facts)
+        for source, facts_P in by_source.items():
+            found = turn_metrics(facts_P)
+            metrics |= {f"val-turns/{source}/{name}": value for name, value in found.items()}
+        return metrics
+
+    # -- waiting with a limit -------------------------------------------------------------------
+
+    def _limit(self, what: str, name: str, **more: Any) -> Any:
+        limit_s = getattr(self.hint.watchdog, name)
+        return self.watchdog.phase(what, limit_s, f"hint.watchdog.{name}", **more)
+
+    def _loaders_limit(self) -> Any:
+        return self._limit("the data loader", "answer_s", fault=NO_ANSWER)
+
+    def _build_replay_buffer(self) -> Any:
+        batch_size = self.config.data.train_batch_size
+        return guard(
+            super()._build_replay_buffer(),
+            self.hint.watchdog.progress_s,
+            batch_size=batch_size,
+            max_filtered=self.config.algorithm.filter_groups.max_num_gen_batches * batch_size,
+            say=self.folder.say,
+            on_discard=self._learn_of_discarded,
+        )
+
+    def fit(self, agent_loop_manager: Any) -> None:
+        """Run verl's training loop."""
+        liveness = Liveness(limit_s=self.hint.watchdog.answer_s, on_fault=self.watchdog.end)
+        agents = {
+            f"agent-loop worker {number}": worker.ping.remote
+            for number, worker in enumerate(agent_loop_manager.agent_loop_workers)
+        }
+        watch_servers(liveness, self._rollout_server_managers())
+        for name, actor in queue_actors(self.config.transfer_queue).items():
+            liveness.add(name, ready(actor))
+        for name, ask in agents.items():
+            liveness.add(name, ask)
+        for rank, worker in enumerate(self.actor_rollout_wg.workers):
+            liveness.add(f"trainer rank {rank}", ready(worker), may_be_busy=True)
+        self.replay_buffer.answers = lambda: {
+            name: answer for name, answer in liveness.answers().items() if name in agents
+        }
+        limit_s = self.hint.watchdog.answer_s
+        with liveness.watching(), limited_queue(self.watchdog, limit_s), self._opening_limit:
+            self._opening_limit.enter_context(self._backends_limit())
+            super().fit(agent_loop_manager)
+
+    def _setup(self) -> None:
+        with self._limit("start-up of the trainer and the vLLM replicas", "start_s"):
+            self._digests = digests_of_run(self.config)
+            super()._setup()
+            self.val_dataloader = Limited(self.val_dataloader, self._loaders_limit)
+        # Keep objects that live for the whole run out of full garbage collections, which would take
+        # half a second each, in the middle of a step.
+        gc.freeze()
+
+    def on_sample_end(self) -> None:
+        with self._limit("stopping the vLLM replicas", "sync_s"):
+            super().on_sample_end()
+        # The rollouts before it have their own limit (`guard`).
+        self._update_limit.enter_context(
+            self._limit("the update on the trainer's devices", "update_s")
+        )
+
+    def on_init_end(self) -> None:
+        with self._limit(_SYNC, "sync_s"):
+            super().on_init_end()
+        if not self.config.trainer.get("val_only", False):
+            root = Path(self.config.trainer.default_local_dir)
+            if self.global_steps == 0 and (root.is_dir() or self.config.trainer.save_freq > 0):
+                # A run killed in its first save, or before, must begin at step 1 again.
+                root.mkdir(parents=True, exist_ok=True)
+                point_at(root, 0)
+            self.folder.begin_after(self.global_steps)
+            if self._resumed_from and is_within(root, self._resumed_from):
+                self.folder.restore_metrics(self.global_steps, self._resumed_from)
+                if lacks_validation(self.config, self.global_steps, self.total_training_steps):
+                    self.config.trainer.val_before_train = True
+
+    def on_step_end(self) -> None:
+        with self._limit(_SYNC, "sync_s"):
+            super().on_step_end()
+
+    # -- state ----------------------------------------------------------------------------------
+
+    def _save_checkpoint(self) -> None:
+        root = self.config.trainer.default_local_dir
+        folder = step_folder(root, self.global_steps)
+        with self._limit("saving the checkpoint", "save_s"):
+            folder.mkdir(parents=True, exist_ok=True)
+            empty_step(root, self.global_steps)
+            with whole_file(folder / STATE_FILE) as file:
+                np.savez_compressed(file, **self.tracker.state_dict())
+            write_whole(folder / SHAPES_FILE, json.dumps(self.sample_chooser.state_dict()))
+            # verl logs a step after its save and weight sync: one killed in between lacks the line.
+            write_whole(folder / METRICS_FILE, json.dumps(plain(self._metrics_of_step)))
+            super()._save_checkpoint()
+            facts = {"lines": self.folder.settle(), **self._digests}
+            mark_complete(root, self.global_steps, needs=("actor",), **facts)
+            keep = self.config.trainer.max_actor_ckpt_to_keep
+            drop_old(root, self.global_steps, keep, spared=self._resumed_from)
+        with self._limit("on_save of trainer.checkpoint_callback_class", "save_s"):
+            self._callback.on_save(
+                trainer=self,
+                global_step=self.global_steps,
+                checkpoint_dir=str(folder),
+                async_save=False,
+            )
+
+    def _load_checkpoint(self) -> None:
+        trainer = self.config.trainer
+        if trainer.resume_mode == "auto":
+            repair_pointer(trainer.default_local_dir)
+        super()._load_checkpoint()
+        if self.global_steps == 0:
+            return
+        if self.trainer_mode != "sync":  # only asynchronous modes keep a queue
+            retry_failed()
+            drop_trained()
+        if trainer.resume_mode == "resume_path":
+            path = Path(trainer.resume_from_path) / STATE_FILE
+        else:
+            path = step_folder(trainer.default_local_dir, self.global_steps) / STATE_FILE
+        shapes = path.with_name(SHAPES_FILE)
+        for each in (path, shapes):
+            if not each.exists():
+                raise ConfigError(
+                    f"{each} is missing: the checkpoint was not written by this version of the "
+                    f"recipe. {_START_ANEW}"
+                )
+        self._resumed_from = path.parent
+        if is_within(trainer.default_local_dir, path.parent):
+            # Resumed by path: later records are dropped, so later checkpoints must not count.
+            point_at(trainer.default_local_dir, self.global_steps)
+        with np.load(path, allow_pickle=False) as state:
+            try:
+                self.tracker.load_state_dict(dict(state))
+            except ValueError as error:
+                raise ConfigError(f"{path}: {error}. {_START_ANEW}") from error
+        self.sample_chooser.load_state_dict(json.loads(shapes.read_text(encoding="utf-8")))
+        self.folder.say(f"resumed from step {self.global_steps} ({path.parent})")
+
+    # -- reporting ------------------------------------------------------------------------------
+
+    @property
+    def logger(self) -> Any:
+        """verl's Tracking, with the project's console and metrics file in front of it."""
+        return self._reporter
+
+    @logger.setter
+    def logger(self, tracking: Any) -> None:
+        self._opening_limit.close()
+        self._reporter = StepReporter(
+            tracking, self.folder, self.total_training_steps, self._backends_limit
+        )
+
+    def _backends_limit(self) -> Any:
+        return self._limit("a backend of trainer.logger", "save_s", fault=NO_ANSWER)
+
+
+def _extra_fields(keys: list[str], partition: str) -> list[dict[str, Any]]:
+    data = tq.kv_batch_get(keys=keys, partition_id=partition, select_fields=["extra_fields"])
+    values: list[Any] = [tu.unwrap_non_tensor_data(extra) for extra in data["extra_fields"]]
+    return values
+
+
+class HintTrainerSync(HintMixin, PPOTrainerSync):
+    """Roll out, train, sync weights, in turn."""
+
+
+class HintTrainerColocateAsync(HintMixin, PPOTrainerColocateAsync):
+    """Rollouts of later prompts stop during an update, on the same devices, and continue after."""
+
+
+class HintTrainerSeparateAsync(HintMixin, PPOTrainerSeparateAsync):
+    """Rollouts on separate devices, and on the trainer's while it is idle."""
+
+    def switch_to_rollout(self, *args: Any, **kwargs: Any) -> None:
+        """Sync the trainer's own replicas and let them generate, as verl does."""
+        with self._limit(_SYNC, "sync_s"):
+            parent: Any = super()  # verl's decorator hides the type of the class
+            parent.switch_to_rollout(*args, **kwargs)
+
+    def switch_to_trainer(self) -> None:
+        """Stop the trainer's own replicas, as verl does; their prompts go to the others."""
+        with self._limit("stopping the vLLM replicas on the trainer's devices", "sync_s"):
+            parent: Any = super()
+            parent.switch_to_trainer()
+
+
+TRAINERS = {
+    "sync": HintTrainerSync,
+    "colocate_async": HintTrainerColocateAsync,
+    "separate_async": HintTrainerSeparateAsync,
+}

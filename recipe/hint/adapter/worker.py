@@ -1,0 +1,210 @@
+"""verl's agent-loop worker, with one prompt rollout in place of a session per response."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+import math
+import time
+from contextlib import nullcontext
+from dataclasses import replace
+from typing import Any
+
+import ray
+import transfer_queue as tq
+from omegaconf import DictConfig
+from ray.exceptions import GetTimeoutError, RayActorError
+from verl.experimental.agent_loop import AgentLoopWorker
+from verl.trainer.ppo.v1.agent_loop_tq import AgentLoopManagerTQ, AgentLoopWorkerTQ
+from verl.utils import tensordict_utils as tu
+
+from recipe.hint.adapter import store
+from recipe.hint.adapter.engine import LoopPasses
+from recipe.hint.adapter.engine_builder import EngineBuilder
+from recipe.hint.adapter.hint_sources import parts_of_training, teacher_of
+from recipe.hint.adapter.in_flight import problems_in_flight
+from recipe.hint.adapter.node import fault_of_node
+from recipe.hint.adapter.sampling_guard import IDLE
+from recipe.hint.adapter.tracing import Traces, is_tracing, traced
+from recipe.hint.record import Outcome
+from recipe.hint.rollout import PromptRollout, RolloutParts
+from recipe.hint.samples import NO_SAMPLES
+from recipe.hint.schema import ProblemState
+from recipe.hint.settings import settings_of
+from recipe.problems.schema import Problem, problem_from_row
+from recipe.run.errors import HintError, StallError
+
+logger = logging.getLogger(__name__)
+# The plain class behind verl's Ray actor class.
+_WorkerTQ: Any = getattr(AgentLoopWorkerTQ, "__ray_actor_class__")  # noqa: B009 - Ray sets it
+# After one of these errors nothing more can be generated.
+_FATAL = (StallError, RayActorError)
+_PROMPTS_PER_CALL = 64  # of the manager to a worker
+_FATAL_NAMES = ("EngineDeadError", "EngineGenerateError", "ActorDiedError")
+
+
+class HintWorker(_WorkerTQ):
+    """One coroutine per prompt: sample, decide, publish once."""
+
+    _fault = ""  # why this worker can work on no prompt
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        # Not super().__init__(): Ray ships this class by value, and the parent's own
+        # zero-argument super() fails then. These are the parent's three lines.
+        AgentLoopWorker.__init__(self, *args, **kwargs)
+        tq.init()
+        self.background_tasks = set()
+
+        self._passes = LoopPasses()
+        self._publisher = store.Publisher()
+        self._under_way: dict[str, tuple[Any, float]] = {}  # uid -> problem, when it began
+        config = self.config
+        self._settings = settings = settings_of(config)
+        self._fault = fault_of_node(config, settings)
+        self._slots = asyncio.Semaphore(settings.max_in_flight)
+        self._validation_slots = asyncio.Semaphore(validation_slots(config))
+        engines = EngineBuilder(self, settings)
+        rollout = config.actor_rollout_ref.rollout
+        self._traces = Traces() if is_tracing() else None
+        engine = traced(engines.build(rollout, settings))
+        self._training = training = parts_of_training(
+            config, settings, engine, grader=engines.grader, tokenizer=self.tokenizer
+        )
+        # Validation has no source of hints and keeps no samples.
+        texts, method = training.texts, training.method
+        quiet = replace(settings, samples=NO_SAMPLES, logprob_gain_every=0)
+        engine = traced(engines.build(rollout.val_kwargs))
+        teacher = teacher_of(method, settings, texts, rollout, rollout.val_kwargs)
+        self._validation = RolloutParts(method.validation(), None, engine, quiet, texts, teacher)
+        gc.freeze()  # as in the trainer's process
+
+    async def ping(self) -> str:
+        """Return at once what the worker is waiting for.
+
+        Raises:
+            HintError: If its node cannot work on prompts, or the end of one could not be told.
+                Raised here: Ray would report an error of ``__init__`` as a dead actor with a
+                stack, and nobody awaits that of a prompt.
+        """
+        if self._fault:
+            raise HintError(self._fault)
+        if not self._under_way:
+            return IDLE
+        # The oldest.
+        name, began = next(iter(self._under_way.values()))
+        seconds = time.monotonic() - began
+        return (
+            f"has {len(self._under_way)} prompts under way, problem {name} for {seconds:.0f} s, "
+            f"and waits for vLLM, the verifier, the source of hints or TransferQueue"
+        )
+
+    async def generate_sequences(self, batch: Any) -> None:
+        """Start the prompts as verl does, after marking all of them as running in one call."""
+        await self._passes.next()  # many calls come at once
+        # Once: every access to `batch["uid"]` builds the whole column.
+        uids: Any = [tu.unwrap_non_tensor_data(uid) for uid in batch["uid"]]
+        is_validation: Any = "validate" in batch and tu.unwrap_non_tensor_data(batch["validate"])
+        await store.mark(uids, _partition(is_validation), "running")
+        await self._passes.next()
+        await _WorkerTQ.generate_sequences(self, batch)
+
+    async def _run_prompt(
+        self, prompt: dict, sampling_params: dict, trajectory: dict, trace: bool = False
+    ) -> None:
+        """Roll out and publish one prompt; whatever fails becomes its status in the queue."""
+        is_validation = bool(trajectory["validate"])
+        uid, partition = prompt["uid"], _partition(is_validation)
+        name = uid
+        try:
+            problem = problem_from_row(prompt)
+            name = problem.id
+            self._under_way[uid] = (name, time.monotonic())
+            step = int(trajectory["step"])
+            parts = self._validation if is_validation else self._training
+            traces = self._traces
+            with (
+                traces.prompt(name, step, is_validation=is_validation) if traces else nullcontext()
+            ):
+                outcome = await self.roll_out(parts, problem, prompt, step)
+            await self._publisher.publish(outcome, prompt, partition)
+        # Any failure must reach the queue as a status, what was cancelled beneath it too.
+        except (Exception, asyncio.CancelledError) as error:
+            logger.exception("problem %s failed", name)
+            message = f"problem {name}: {type(error).__name__}: {error}"
+            tags = {"error": message[:2000], "is_fatal": _is_fatal(error)}
+            try:
+                await store.mark([uid], partition, "failure", **tags)
+            # Whatever it is: the prompt would be running until `progress_s`.
+            except (Exception, asyncio.CancelledError) as fault:  # noqa: BLE001
+                self._fault = (
+                    f"TransferQueue took no word of a failed prompt: {type(fault).__name__}: "
+                    f"{fault}; {message[:2000]}"
+                )
+        finally:
+            self._under_way.pop(uid, None)
+
+    async def roll_out(
+        self, parts: RolloutParts, problem: Problem, prompt: dict, step: int
+    ) -> Outcome:
+        """Run one prompt rollout to its end, once one of the slots is free.
+
+        verl submits a whole validation set at once. A prompt that waits here has no request in
+        vLLM's own queue, where the limit ``rollout_s`` would already be running.
+        """
+        state = ProblemState.from_queue(prompt.get(store.STATE_FIELD, {}), step)
+        rollout = PromptRollout(problem, state, parts)
+        async with self._validation_slots if parts is self._validation else self._slots:
+            return await rollout.run(prompt["uid"], step)
+
+
+def validation_slots(config: DictConfig) -> int:
+    """Return how many validation prompts a worker has in flight, at most ``hint.max_in_flight``."""
+    shared = problems_in_flight(config) // config.actor_rollout_ref.rollout.agent.num_workers
+    return min(config.hint.max_in_flight, max(1, shared))
+
+
+class HintManager(AgentLoopManagerTQ):
+    """verl's manager, with :class:`HintWorker` for its workers."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        # After super().__init__(), which sets verl's own class.
+        self.agent_loop_workers_class = ray.remote(HintWorker)
+        self._num_calls = 0
+
+    def generate_sequences(self, prompts: Any) -> None:
+        """Send the prompts to the workers, as verl does, but in several calls each.
+
+        One call with 1,024 prompts would block a worker's event loop for 0.2 to 0.5 s.
+
+        Raises:
+            StallError: If a worker cannot mark its prompts as running, which it does first.
+        """
+        workers = self.agent_loop_workers
+        num_rounds = math.ceil(len(prompts) / (_PROMPTS_PER_CALL * len(workers)))
+        # Not `split`: what a resumed run reads back from the queue has nested columns.
+        chunks = prompts.chunk(num_rounds * len(workers))
+        # Where the last call ended: prompts that are refilled come one at a time.
+        first, self._num_calls = self._num_calls, self._num_calls + len(chunks)
+        calls = [
+            workers[number % len(workers)].generate_sequences.remote(chunk)
+            for number, chunk in enumerate(chunks, first)
+        ]
+        limit_s = self.config.hint.watchdog.answer_s
+        try:
+            ray.get(calls, timeout=limit_s)
+        except GetTimeoutError as error:
+            raise StallError(
+                f"the agent-loop workers did not take {len(prompts)} prompts within "
+                f"hint.watchdog.answer_s={limit_s:g} s; they, or TransferQueue, do not answer"
+            ) from error
+
+
+def _partition(is_validation: bool) -> str:
+    return "val" if is_validation else "train"
+
+
+def _is_fatal(error: BaseException) -> bool:
+    names = {type(error).__name__, type(getattr(error, "cause", None)).__name__}
+    return isinstance(error, _FATAL) or bool(names & set(_FATAL_NAMES))

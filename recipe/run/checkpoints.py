@@ -1,0 +1,341 @@
+"""Mark checkpoints that are whole: the marker is written when everything else is on disk."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import shutil
+import time
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from omegaconf import OmegaConf
+
+from recipe.run.errors import ConfigError, HintError
+from recipe.run.whole_file import write_whole
+from recipe.study.evaluation.responses import file_sha256
+
+COMPLETE, STATE_FILE = "COMPLETE", "hint_state.npz"
+REPLAY_FILE = "hint_replay.npz"  # ArCHer's
+QUEUE = "transfer_queue"  # verl's folder, in the asynchronous modes
+MERGED = "merged"  # the folder of the merged weights
+_PARTS = ("actor", "critic", QUEUE, MERGED)
+_LATEST = "latest_checkpointed_iteration.txt"  # verl's own pointer
+_LATEST_WHOLE = "LATEST_COMPLETE"  # ours, which verl does not touch
+# Settings that name a file whose content is a part of the run, beside the training files.
+TEXT_FILES = ("hint.prompts", "reward.custom_reward_function.path")
+SEEN_WITHIN_S = 90.0  # a network disk may show another node's new file that late
+_POLL_S = 1.0
+_LARGE_BYTES = 1 << 24  # of a file whose content is not looked at: one of weights
+# A trainer process's own file, in the folder of the actor or the critic.
+_PART = re.compile(r"(?P<kind>\w+)_world_size_(?P<size>\d+)_rank_(?P<rank>\d+)\.pt")
+
+
+def step_folder(root: str | Path, step: int) -> Path:
+    """Return the folder of one checkpoint, by verl's naming."""
+    return Path(root) / f"global_step_{step}"
+
+
+def mark_complete(
+    root: str | Path,
+    step: int,
+    *,
+    needs: Sequence[str] = (),
+    seen_within_s: float = SEEN_WITHIN_S,
+    **facts: Any,
+) -> None:
+    """Mark the checkpoint of ``step`` as whole, list its files, and point verl at it.
+
+    Args:
+        root: Folder of the run's checkpoints.
+        step: The checkpoint's.
+        needs: Parts that must have files, such as ``actor``.
+        seen_within_s: How late files of other nodes may be seen.
+        facts: Of the run, for the check when it is resumed: the digests of its files
+            (``digests_of_run``), and ``lines``, the sizes of its files of lines.
+
+    Raises:
+        HintError: If a trainer process's files are not on this machine's disk.
+    """
+    folder = step_folder(root, step)
+    deadline = time.monotonic() + seen_within_s
+    while fault := _missing_part(folder, needs):
+        if time.monotonic() >= deadline:
+            raise HintError(
+                f"{fault}: trainer.default_local_dir (by default in hint.run_dir) must be on a "
+                f"disk that all nodes share. Start again on one; trainer.resume_mode=auto goes on "
+                f"from the last complete checkpoint"
+            )
+        time.sleep(_POLL_S)
+    files = sorted(path for path in folder.rglob("*") if path.is_file() and path.name != COMPLETE)
+    sizes = {str(path.relative_to(folder)): path.stat().st_size for path in files}
+    for path in files:
+        with path.open("rb") as file:
+            # verl's too: the marker must not outlive what it marks. What other nodes have written
+            # to a shared disk is brought there when they close their files.
+            os.fsync(file.fileno())
+    digests = {name: file_sha256(folder / name) for name in sizes if sizes[name] < _LARGE_BYTES}
+    said = {"step": step, "bytes": sizes, "sha256": digests, **facts}
+    write_whole(folder / COMPLETE, json.dumps(said, indent=1) + "\n")
+    point_at(root, step)
+
+
+def _missing_part(folder: Path, needs: Sequence[str]) -> str:
+    """Say what of a checkpoint is not on this machine's disk; "" if nothing."""
+    empty = [f"{folder / name} is not there" for name in needs if not (folder / name).is_dir()]
+    return (empty or [_missing_ranks(folder / "actor") or _missing_ranks(folder / "critic")])[0]
+
+
+def _missing_ranks(part: Path) -> str:
+    """Say which of the trainer's processes have no file in a folder; "" if all have.
+
+    Files of a former run with another number of processes may lie beside them: the newest file
+    tells how many there are now.
+    """
+    found = [(path, match) for path in part.glob("*.pt") if (match := _PART.fullmatch(path.name))]
+    if not found:
+        return ""
+    _, newest = max(found, key=lambda each: each[0].stat().st_mtime_ns)
+    size = int(newest["size"])
+    ranks: dict[str, set[int]] = {}
+    for _, match in found:
+        if int(match["size"]) == size:
+            ranks.setdefault(match["kind"], set()).add(int(match["rank"]))
+    missing = {kind: sorted({*range(size)} - there) for kind, there in sorted(ranks.items())}
+    if not any(missing.values()):
+        return ""
+    kind = max(missing, key=lambda each: len(missing[each]))
+    shown = ", ".join(map(str, missing[kind][:8])) + (", ..." if len(missing[kind]) > 8 else "")
+    return (
+        f"{part} has the files {kind}_world_size_{size}_rank_*.pt of "
+        f"{size - len(missing[kind])} of {size} trainer processes; those of rank {shown} lie on "
+        f"the disks of their nodes, under the same path"
+    )
+
+
+def digests_of(files: str | Iterable[str]) -> dict[Path, str]:
+    """Return the digest of each file of a setting; nothing of what this machine does not have."""
+    paths = map(Path, [files] if isinstance(files, str) else files)
+    return {path: file_sha256(path) for path in paths if path.is_file()}
+
+
+def digests_of_run(config: Any) -> dict[str, Any]:
+    """Return the digests of the files that a run is made with, as ``mark_complete`` keeps them."""
+
+    def found(name: str) -> list[str]:
+        return [*digests_of(OmegaConf.select(config, name) or []).values()]
+
+    return {
+        "train_files": found("data.train_files"),
+        "text_files": {name: found(name) for name in TEXT_FILES},
+    }
+
+
+def point_at(root: str | Path, step: int) -> None:
+    """Point verl at the checkpoint of ``step``, where ``resume_mode=auto`` continues.
+
+    With 0 it starts at step 1: whatever checkpoints there are belong to a former run.
+    """
+    for name in (_LATEST_WHOLE, _LATEST):
+        write_whole(Path(root) / name, str(step))
+
+
+def empty_step(root: str | Path, step: int) -> None:
+    """Unmark and empty a folder before it is written over: a kill must not leave it looking whole.
+
+    The parts that it held go, for those of another number of processes would stay beside the new
+    ones; weights that were merged from them too, and drafts that a kill has left. One process calls
+    this, before any other writes there.
+    """
+    folder = step_folder(root, step)
+    (folder / COMPLETE).unlink(missing_ok=True)
+    for draft in folder.glob(".*.tmp"):
+        draft.unlink()
+    for part in _PARTS:
+        shutil.rmtree(folder / part, ignore_errors=True)
+
+
+def drop_old(
+    root: str | Path, step: int, keep: int | None = None, *, spared: Path | None = None
+) -> None:
+    """Delete the large files of all but the newest ``keep`` complete checkpoints up to ``step``.
+
+    verl counts only what its own process has saved, the actor and the critic apart; what an earlier
+    start or phase has left is counted here. Also empty those whose weights verl deleted.
+
+    Args:
+        root: The folder of the checkpoints.
+        step: Of the newest one.
+        keep: How many stay; ``None``: all.
+        spared: Stays in any case, beside these: what the run was resumed from.
+    """
+    times = {
+        each: (step_folder(root, each) / COMPLETE).stat().st_mtime_ns
+        for each in complete_steps(root)
+        if each <= step
+    }
+    # By time: a run that started over may have later steps of its former life around it.
+    in_order = sorted(times, key=lambda each: (times[each], each))
+    old = set(in_order[:-keep]) if keep else set()
+    for folder in Path(root).glob("global_step_*"):
+        before = step_of(folder)
+        if before is None or before >= step:
+            continue
+        is_spared = spared is not None and spared.resolve() == folder.resolve()
+        if (before in old and not is_spared) or not (folder / "actor").exists():
+            empty_step(root, before)
+            (folder / REPLAY_FILE).unlink(missing_ok=True)
+
+
+def resume_step(root: str | Path) -> int | None:
+    """Return the step that a run resumes from, or ``None`` for the beginning.
+
+    It is what a pointer says, else the newest whole checkpoint. The pointers come first because a
+    run that was set back to an earlier checkpoint leaves later ones of its former life in the
+    folder, and one that started over leaves all of them.
+    """
+    step = _pointed_at(root)
+    return newest_complete(root) if step is None else step or None
+
+
+def complete_steps(root: str | Path) -> list[int]:
+    """Return the steps of the whole checkpoints, in order."""
+    found = (step_of(path.parent) for path in Path(root).glob(f"global_step_*/{COMPLETE}"))
+    return sorted(step for step in found if step is not None)
+
+
+def is_within(root: str | Path, checkpoint: Path) -> bool:
+    """Return whether a checkpoint is one of the run that saves in ``root``."""
+    return checkpoint.resolve().parent == Path(root).resolve()
+
+
+def step_of(folder: Path) -> int | None:
+    """Return the step of a folder ``global_step_N``; ``None`` if it has another name."""
+    found = re.fullmatch(r"global_step_(0|[1-9][0-9]*)", folder.name)
+    return int(found[1]) if found else None
+
+
+def newest_complete(root: str | Path) -> int | None:
+    """Return the step of the newest whole checkpoint, or ``None``."""
+    return max(complete_steps(root), default=None)
+
+
+def said_of(folder: Path) -> dict[str, Any]:
+    """Return what ``COMPLETE`` says of a checkpoint; nothing in one of an early version.
+
+    Raises:
+        ConfigError: If it is not there, or not as it was written.
+    """
+    try:
+        said = json.loads((folder / COMPLETE).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise ConfigError(
+            f"{folder} is not whole ({COMPLETE} is missing): verl wrote it alone, or its run was "
+            f"killed while it was saved; take an earlier one"
+        ) from None
+    except (OSError, ValueError) as error:
+        raise _damaged(folder, f"{COMPLETE} cannot be read ({error})") from error
+    if isinstance(said, int):  # its step, all that an early version wrote
+        return {}
+    if not isinstance(said, dict):
+        raise _damaged(folder, f"{COMPLETE} holds no list of files")
+    return said
+
+
+def check_undamaged(folder: Path) -> None:
+    """Refuse a checkpoint whose files are not those that it was marked with.
+
+    Large files (weights) are checked by size only.
+
+    Raises:
+        ConfigError: If a file is missing, has another size or another content.
+    """
+    said = said_of(folder)
+    digests = said.get("sha256", {})
+    for name, expected in said.get("bytes", {}).items():
+        path = folder / name
+        found = f"{path.stat().st_size} bytes" if path.is_file() else "nothing"
+        if found != f"{expected} bytes":
+            raise _damaged(
+                folder, f"{found} at {name}, expected {expected} bytes as when it was saved"
+            )
+        if name in digests and file_sha256(path) != digests[name]:
+            raise _damaged(folder, f"other content at {name} than when it was saved")
+
+
+def _damaged(folder: Path, what: str) -> ConfigError:
+    return ConfigError(
+        f"the checkpoint {folder} is damaged: {what}. Restore the file, or move the checkpoint "
+        f"away to resume from the one before it"
+    )
+
+
+def check_resumable(root: str | Path) -> None:
+    """Refuse a damaged checkpoint, and a start from step 1 that would overwrite what is not ours.
+
+    What a run leaves that was killed in its first save is neither: its folder has our state, and
+    verl's pointer, written last, is missing.
+
+    Raises:
+        ConfigError: If there are checkpoints and none is whole, or the newest is damaged.
+    """
+    root = Path(root)
+    if (step := resume_step(root)) is not None:
+        check_undamaged(step_folder(root, step))
+        return
+    if _pointed_at(root) == 0:
+        return
+    steps = [each for each in root.glob("global_step_*") if step_of(each) is not None]
+    found = sorted(each.name for each in steps if each.is_dir())
+    foreign = [name for name in found if not _is_begun_by_us(root / name)]
+    if foreign or (found and (root / _LATEST).exists()):
+        raise ConfigError(
+            f"trainer.default_local_dir={root} holds {', '.join((foreign or found)[:3])} and no "
+            f"checkpoint with {COMPLETE}: they were written by verl alone, copied in part, or "
+            f"being saved when their run was killed. Training would begin at step 1 over them. "
+            f"Move them away, or give another trainer.experiment_name; merged, their weights can "
+            f"be given as actor_rollout_ref.model.path; trainer.resume_mode=disable writes over "
+            f"them"
+        )
+
+
+def repair_pointer(root: str | Path) -> int | None:
+    """Point verl at a whole checkpoint, whatever a killed run left behind.
+
+    verl writes its pointer in place: a kill in that moment leaves it empty, and one between two
+    files of a checkpoint leaves a folder that looks like a checkpoint. Nothing is deleted.
+
+    Returns:
+        The step that a run with ``resume_mode=auto`` will start from; ``None`` for the beginning.
+
+    Raises:
+        ConfigError: As :func:`check_resumable`.
+    """
+    check_resumable(root)
+    step = resume_step(root)
+    if step is not None or _pointed_at(root) == 0:
+        point_at(root, step or 0)
+    return step
+
+
+def _pointed_at(root: str | Path) -> int | None:
+    """Return the step of the first pointer that names a whole checkpoint, or 0; else ``None``.
+
+    verl's comes first, which a user may have set. It names a step before its checkpoint is whole,
+    and a kill can leave it empty: then ours has the last whole one of the same life.
+    """
+    for name in (_LATEST, _LATEST_WHOLE):
+        with contextlib.suppress(OSError, ValueError):
+            step = int((Path(root) / name).read_text())
+            if step == 0 or (step_folder(root, step) / COMPLETE).exists():
+                return step
+    return None
+
+
+def _is_begun_by_us(folder: Path) -> bool:
+    """Return whether one of our saves began here: its first file exists, or no file does."""
+    files = [path.name for path in folder.iterdir() if not path.name.startswith(".")]
+    return not files or STATE_FILE in files

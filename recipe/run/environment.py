@@ -1,0 +1,80 @@
+"""Environment variables that every process of a run needs, set before verl is imported."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from pathlib import Path
+
+from omegaconf import DictConfig
+
+_MODULES = "VERL_USE_EXTERNAL_MODULES"
+_PLUGIN = "recipe.laptop.plugin"
+RUN_VARIABLE = "HINT_RUN"  # the run's folder, which one run at a time may claim
+CPU_ENVIRONMENT = {
+    "VERL_PLATFORM": "cpu",
+    # verl registers its FSDP engine for cuda and npu only.
+    "VERL_ENGINE_DEVICE": "cuda",
+    _MODULES: _PLUGIN,
+    # vLLM's first generation would compile for 15-18 s, for no steady gain on the CPU.
+    "TORCHDYNAMO_DISABLE": "1",
+    "VLLM_CPU_KVCACHE_SPACE": "1",
+    "VLLM_CPU_OMP_THREADS_BIND": "nobind",
+    # vLLM would replace executor "uni" by the multi-process one, which spins while it waits.
+    "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
+    "VLLM_LOGGING_LEVEL": "WARN",  # verl's value, for processes that are not Ray's too
+    "HF_HUB_OFFLINE": "1",
+    # Threads that wait by spinning starve the others: an update took 10 times as long.
+    "OMP_WAIT_POLICY": "PASSIVE",
+    "KMP_BLOCKTIME": "0",
+}
+QUIET_ENVIRONMENT = {
+    "TOKENIZERS_PARALLELISM": "false",
+    "RAY_DEDUP_LOGS": "0",
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
+    "VLLM_NO_USAGE_STATS": "1",
+    "RAY_USAGE_STATS_ENABLED": "0",
+}
+
+
+def set_environment(config: DictConfig) -> None:
+    """Set the variables that are not set yet; the user's own values win.
+
+    verl loads the user's modules after the project's. The run's folder is always set, since a run
+    may be started by another one.
+    """
+    given = [name for name in os.environ.pop(_MODULES, "").split(",") if name not in ("", _PLUGIN)]
+    values = environment_of(config)
+    for name, value in values.items():
+        os.environ.setdefault(name, value)
+    os.environ[_MODULES] = ",".join([_PLUGIN, *given])
+    os.environ[RUN_VARIABLE] = values[RUN_VARIABLE]
+    # It would print the run's device at each import. verl resets the level of its loggers.
+    logging.getLogger("verl.plugin.platform.platform_manager").addFilter(_is_warning)
+
+
+def environment_of(config: DictConfig) -> dict[str, str]:
+    """Return the variables for this run's device; Ray's workers on other nodes get them too."""
+    extra = CPU_ENVIRONMENT if config.trainer.device == "cpu" else {_MODULES: _PLUGIN}
+    own = {
+        "HINT_REPO": os.environ["HINT_REPO"],
+        RUN_VARIABLE: str(Path(config.hint.run_dir).absolute()),
+    }
+    return QUIET_ENVIRONMENT | extra | own
+
+
+def log_to_stderr() -> None:
+    """Send this package's warnings to the stderr of this process, which the run's logs keep.
+
+    Ray sets the level of all logging in its processes to its own: errors only.
+    """
+    logger = logging.getLogger("recipe")
+    logger.setLevel(logging.WARNING)
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(logging.Formatter("%(levelname)s:%(asctime)s:%(message)s"))
+    logger.handlers, logger.propagate = [handler], False
+
+
+def _is_warning(record: logging.LogRecord) -> bool:
+    return record.levelno >= logging.WARNING

@@ -1,0 +1,144 @@
+"""The folder of one run: where records, metrics, checkpoints and logs go."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from recipe.hint.record import PromptRecord
+from recipe.run.errors import ConfigError
+from recipe.run.whole_file import append_lines, whole_file, write_whole
+from recipe.study.report.runs import read_rows
+
+METRICS_FILE = "hint_metrics.json"  # in a checkpoint: metrics of its step
+
+
+class RunFolder:
+    """Paths and append-only files of ``hint.run_dir``."""
+
+    def __init__(self, root: str | Path) -> None:
+        self.root = Path(root)
+        self.logs = self.root / "logs"
+        self.records = self.root / "records.jsonl"
+        self.metrics = self.root / "metrics.jsonl"
+        self.samples = self.root / "samples.jsonl"
+        self.console = self.logs / "console.log"
+
+    def create(self) -> None:
+        """Make the folders; an existing run's files stay."""
+        self.logs.mkdir(parents=True, exist_ok=True)
+
+    def append_records(self, records: Iterable[PromptRecord]) -> None:
+        """Add one line per prompt, written before the step continues."""
+        _append(self.records, (record.as_json() for record in records))
+
+    def append_samples(self, rows: Iterable[dict[str, Any]]) -> None:
+        """Add one line per prompt that was chosen for people to look at."""
+        _append(self.samples, rows)
+
+    def append_metrics(self, step: int, metrics: dict[str, Any]) -> None:
+        """Add one line for a step."""
+        _append(self.metrics, [{"step": step} | plain(metrics)])
+
+    def restore_metrics(self, step: int, checkpoint: Path) -> None:
+        """Add the line of a step whose run ended between its checkpoint and its line.
+
+        Args:
+            step: The step.
+            checkpoint: Folder that has the metrics that were known when it was saved.
+        """
+        path = checkpoint / METRICS_FILE
+        if not path.exists():  # deleted, as the error below advises
+            return
+        try:
+            metrics = plain(dict(json.loads(path.read_text(encoding="utf-8"))))
+        except (ValueError, TypeError) as error:
+            raise ConfigError(f"{path} cannot be read ({error}); restore or delete it") from error
+        rows = (row for row in self.read_metrics() if row["step"] == step)
+        if not any(metrics.keys() <= row.keys() for row in rows):
+            self.append_metrics(step, metrics)
+
+    def read_metrics(self) -> list[dict[str, Any]]:
+        """Return all lines of the metrics file, in order."""
+        return list(read_rows(self.metrics))
+
+    def begin_after(self, step: int) -> None:
+        """Drop records, metrics and samples of later steps: a resumed run makes those steps again.
+
+        A run that starts over (``step`` 0) moves an earlier run's files aside instead.
+        """
+        for path in (self.records, self.metrics, self.samples):
+            if not path.exists():
+                continue
+            if step == 0:
+                os.replace(path, _free_name(path))
+                continue
+            # Line by line: the records of a long run do not fit the memory.
+            with open(path, "rb") as file, whole_file(path) as kept:
+                for line in file:
+                    if _step_of(line) <= step:
+                        kept.write(line.rstrip(b"\r\n") + b"\n")
+
+    def settle(self) -> dict[str, int]:
+        """Bring records, metrics and samples to the disk; return the sizes of these files."""
+        sizes = {}
+        for path in (self.records, self.metrics, self.samples):
+            if path.exists():
+                with open(path, "rb") as file:
+                    os.fsync(file.fileno())
+                    sizes[path.name] = os.fstat(file.fileno()).st_size
+        return sizes
+
+    def begin_console(self) -> None:
+        """Move the console's lines of an earlier start aside."""
+        if self.console.exists():
+            os.replace(self.console, _free_name(self.console))
+
+    def say(self, line: str) -> None:
+        """Write a line for the console; the launcher shows this file as it grows."""
+        with open(self.console, "a", encoding="utf-8") as file:
+            file.write(line + "\n")
+
+
+def keep_config(path: Path, text: str) -> None:
+    """Write a run's settings; those of an earlier start that differ are kept beside them."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if path.exists() and (before := path.read_bytes()) != text.encode():
+        with whole_file(_free_name(path)) as kept:  # not moved: a kill must leave settings
+            kept.write(before)
+    write_whole(path, text)
+
+
+def _append(path: Path, rows: Iterable[dict[str, Any]]) -> None:
+    append_lines(path, (json.dumps(row).encode() for row in rows))
+
+
+def _free_name(path: Path) -> Path:
+    numbered = (path.with_name(f"{path.stem}.{n}{path.suffix}") for n in itertools.count(1))
+    return next(name for name in numbered if not name.exists())
+
+
+def _step_of(line: bytes) -> float:
+    """Return the step of a row; past every step for what a kill or a full disk left of one."""
+    try:
+        return float(json.loads(line)["step"])
+    except (ValueError, TypeError, KeyError):
+        return math.inf
+
+
+def plain(metrics: dict[str, Any]) -> dict[str, Any]:
+    """Return metrics as JSON values, without verl's own (``_...``), which it does not log."""
+
+    def value(each: Any) -> Any:
+        if isinstance(each, np.generic):
+            return each.item()
+        return each if isinstance(each, int | float | str | bool | None) else str(each)
+
+    return {name: value(each) for name, each in metrics.items() if not name.startswith("_")}

@@ -1,0 +1,164 @@
+"""The driver inside Ray: builds the trainer of the chosen mode and runs it."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import time
+import traceback
+from pathlib import Path
+from typing import Any
+
+import ray
+from omegaconf import DictConfig
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+from recipe.run.errors import HintError
+from recipe.run.folder_lock import claimed
+from recipe.run.machine import describe_machine
+from recipe.run.ray_services import queue_controller
+from recipe.run.run_folder import RunFolder
+from recipe.run.watchdog import NO_ANSWER, Watchdog, sentence_of, write_fatal
+from recipe.run.whole_file import write_whole
+
+MANAGER = "recipe.hint.adapter.worker.HintManager"
+DRIVER_LOCK = ".driver.lock"
+# If a run's command is killed, its driver ends some seconds later.
+_PREDECESSOR_S = 60.0
+
+
+def is_training(config: DictConfig) -> bool:
+    """Return whether the run trains, and does not only evaluate."""
+    return not (config.trainer.get("eval_only") or config.trainer.get("val_only"))
+
+
+def run_folders(config: DictConfig) -> dict[Path, str]:
+    """Return the folders that belong to one run at a time, each with the name of its setting.
+
+    The command and the driver hold a lock in each, and every node looks for the driver's.
+    Checkpoints may be on another disk than the run's folder.
+    """
+    root = Path(config.hint.run_dir)
+    checkpoints = Path(config.trainer.get("default_local_dir") or root)
+    if is_training(config) and not checkpoints.resolve().is_relative_to(root.resolve()):
+        return {root: "hint.run_dir", checkpoints: "trainer.default_local_dir"}
+    return {root: "hint.run_dir"}
+
+
+class HintTaskRunner:
+    """verl's TaskRunnerV1 with the recipe's trainer, manager and rollout servers.
+
+    Not a subclass: all that the parent does is choose classes, and these differ here.
+    """
+
+    def run(self, config: DictConfig) -> dict[str, Any]:
+        """Train (or only validate) and return where it ended."""
+        folder = RunFolder(config.hint.run_dir)
+        folder.create()
+        # Before verl's imports: the launcher waits for its heartbeat.
+        watchdog = Watchdog(folder.logs)
+        try:
+            with contextlib.ExitStack() as locks:
+                for each in run_folders(config):
+                    each.mkdir(parents=True, exist_ok=True)
+                    locks.enter_context(claimed(each / DRIVER_LOCK, wait_s=_PREDECESSOR_S))
+                return self._run(config, folder, watchdog)
+        except BaseException as error:
+            with contextlib.suppress(OSError):  # a full disk; the launcher has Ray's error too
+                write_fatal(folder.logs, sentence_of(error, folder.root), traceback.format_exc())
+            raise
+        finally:
+            watchdog.stop()
+
+    def _run(self, config: DictConfig, folder: RunFolder, watchdog: Watchdog) -> dict[str, Any]:
+        os.environ["TENSORBOARD_DIR"] = str(folder.root / "tensorboard")
+        os.environ.setdefault("WANDB_DIR", str(folder.root))
+        import transfer_queue as tq
+        from verl.utils.import_utils import load_class_from_fqn
+
+        from recipe.hint.adapter.trainer import TRAINERS
+
+        prepare_verl()
+        config.transfer_queue.enable = True
+        limit = "TransferQueue", config.hint.watchdog.queue_s, "hint.watchdog.queue_s"
+        _check_queue_is_free()
+        with watchdog.phase(*limit, fault=NO_ANSWER):
+            tq.init(config.transfer_queue)
+        is_done = False
+        trainer = None
+        try:
+            folder.say("starting the trainer and the vLLM replicas ...")
+            trainer = TRAINERS[config.trainer.v1.trainer_mode](config=config)
+            trainer.watchdog = watchdog
+            trainer.init()
+            with watchdog.phase(
+                "the agent-loop workers",
+                config.hint.watchdog.start_s,
+                "hint.watchdog.start_s",
+                fault=NO_ANSWER,
+            ):
+                agent = config.actor_rollout_ref.rollout.agent
+                name = agent.get("agent_loop_manager_class") or MANAGER
+                manager = load_class_from_fqn(name, "AgentLoopManager").create(
+                    config=config,
+                    llm_client=trainer.get_llm_client(),
+                    teacher_client=trainer.get_teacher_client(),
+                    reward_loop_worker_handles=trainer.get_reward_handles(),
+                )
+                # verl does not wait for them; from here on they have to answer soon.
+                ray.get([worker.ping.remote() for worker in manager.agent_loop_workers])
+                write_whole(folder.root / "machine.json", json.dumps(describe_machine(), indent=1))
+            folder.say("ready")
+            trainer.fit(manager)
+            is_done = True
+            return {"global_steps": int(trainer.global_steps)}
+        finally:
+            try:
+                if trainer is not None and trainer.logger is not None:
+                    trainer.logger.finish(exit_code=0 if is_done else 1)
+            finally:
+                with watchdog.phase(*limit, fault=NO_ANSWER):
+                    tq.close()
+
+
+def _check_queue_is_free() -> None:
+    """Wait for the queue of a run that has just ended; there is one name for it in a cluster.
+
+    TransferQueue would join that of a run at work, mix both runs' rows, and end it with the first.
+
+    Raises:
+        HintError: If another run keeps its own.
+    """
+    deadline = time.monotonic() + _PREDECESSOR_S
+    while time.monotonic() < deadline:
+        try:
+            queue_controller()
+        except ValueError:
+            return
+        time.sleep(1.0)
+    raise HintError(
+        "another training runs in this Ray cluster, and TransferQueue serves one in a cluster; "
+        "wait for its end, or give this run a cluster of its own (leave RAY_ADDRESS out)"
+    )
+
+
+def prepare_verl() -> None:
+    """Set up verl's logging, check its platform, and register the project's rollout servers."""
+    from verl.utils.logging_utils import configure_verl_logging
+
+    from recipe.hint.adapter import rollout_server
+
+    configure_verl_logging()
+    if os.environ.get("VERL_PLATFORM") == "cpu":
+        from recipe.laptop.device import check_platform
+
+        check_platform()
+    rollout_server.register()
+
+
+def remote_runner(runner: type) -> Any:
+    """Make the runner a Ray actor on this machine, where the launcher reads the run's files."""
+    node = ray.get_runtime_context().get_node_id()
+    strategy = NodeAffinitySchedulingStrategy(node, soft=True)
+    return ray.remote(runner).options(num_cpus=1, scheduling_strategy=strategy).remote()

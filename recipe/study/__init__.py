@@ -1,0 +1,1 @@
+"""Evaluate, compare and publish: what reads runs after, or beside, their training."""

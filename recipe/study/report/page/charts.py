@@ -1,0 +1,339 @@
+"""The page's charts, as Plotly figures: one line per arm, a band over its seeds."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from html import escape
+from typing import Any
+
+import plotly.graph_objects as go
+
+from recipe.run.errors import DataError
+from recipe.study.evaluation.estimators import t_quantile, wilson_interval
+from recipe.study.report.page.arms import Arm
+from recipe.study.report.page.folder import PageRun, level_share
+from recipe.study.report.runs import VLLM_DIFFERENCE, accuracies, accuracy_curve
+
+Row = dict[str, float]
+AXES = ("step", "tokens sampled (thousands)", "minutes of training")
+# After Okabe and Ito, told apart by most people; in tones that show on white and on black.
+COLOURS = ("#2f86cf", "#de6b1f", "#12a37f", "#cc79a7", "#d99a00", "#8c76c9", "#5fb4e0", "#888888")
+_MAX_POINTS = 600
+_HEIGHT = 300
+
+CURVES: dict[str, Callable[[Row], float]] = {
+    "Mean reward of what trains": lambda row: row["critic/score/mean"],
+    "Prompts with signal, share": lambda row: 1 - row["hint/zero_signal_after"],
+    "Prompts trained under a hint, share": lambda row: (
+        row["hint/prompts_with_hint"] / row["hint/prompts"]
+    ),
+    "Problems never solved, hints included, %": lambda row: row["reward_tracking/pct_never_solved"],
+    "Tokens sampled per step": lambda row: row["hint/rollout_tokens"] + row["hint/tokens"],
+    "Seconds per step": lambda row: row["timing_s/step"],
+    "Entropy, nats": lambda row: row["actor/entropy"],
+    "Response length, tokens": lambda row: row["response_length/mean"],
+    "Gradient norm": lambda row: row["actor/grad_norm"],
+    "Prompts with a hint that holds the answer, share": lambda row: (
+        row["hint/leaked"] / row["hint/prompts"]
+    ),
+    "First turn right, share of conversations": lambda row: row["turns/acc_t1"],
+    "Last turn right, share of conversations": lambda row: row["turns/acc_t2"],
+    "Wrong at first and right at last, share": lambda row: row["turns/wrong_to_right"],
+    "Right at first and wrong at last, share": lambda row: row["turns/right_to_wrong"],
+    "Same answer in both turns, share": lambda row: row["turns/unchanged"],
+    "Feedback that holds the answer, share": lambda row: row["turns/leaks"],
+    "Verdicts not graded, share": lambda row: row["verify/ungraded"],
+    "Trainer against vLLM, mean difference of a token's probability": lambda row: row[
+        VLLM_DIFFERENCE
+    ],
+}
+_OF_HINTS = {
+    "Prompts trained under a hint, share",
+    "Prompts with a hint that holds the answer, share",
+}
+TOKENS: dict[str, Callable[[Row], float]] = {
+    "trained on": lambda row: row["hint/rollout_tokens"] - row["hint/rollout_tokens_discarded"],
+    "sampled, not trained on": lambda row: row["hint/rollout_tokens_discarded"],
+    "writing hints": lambda row: row["hint/tokens"],
+}
+_PHASES = {
+    "rollout": "gen",
+    "log-probs": "old_log_prob",
+    "update": "update_actor",
+    "weights to vLLM": "update_weights",
+    "advantages": "adv",
+    "checkpoint": "save_checkpoint",
+    "reference": "ref",
+    "values": "values",
+    "critic update": "update_critic",
+}
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A figure with its place on the page.
+
+    Attributes:
+        by_axis: Per name of an x axis, the x values of each trace; empty for a fixed axis.
+        note: One sentence below the heading.
+    """
+
+    section: str
+    title: str
+    figure: go.Figure
+    by_axis: dict[str, list[list[float]]] = field(default_factory=dict)
+    note: str = ""
+
+
+def all_charts(arms: Sequence[Arm]) -> list[Chart]:
+    """Return every chart that some run has numbers for."""
+    has_hints = any(run.levels - {0} for arm in arms for run in arm.runs)
+    sources = _sources(arms)
+    charts = [_accuracy(arms, source) for source in sources]
+    charts += [
+        _accuracy(arms, source, "Accuracy of the first turn", _first_turns_of)
+        for source in sources
+        if any(_first_turns_of(run.rows, source) for arm in arms for run in arm.runs)
+    ]
+    for title, value in CURVES.items():
+        if title in _OF_HINTS and not has_hints:
+            continue
+        lines = [_mean_line(arm, _points_of(arm, value)) for arm in arms]
+        if any(line.steps for line in lines):
+            charts.append(_line_chart("curves", title, arms, lines))
+    levels = sorted({level for arm in arms for run in arm.runs for level in run.levels})
+    shares: dict[str, Callable[[Row], float]] = {
+        f"level {level}" if level else "no hint": functools.partial(level_share, level=level)
+        for level in levels
+    }
+    phases: dict[str, Callable[[Row], float]] = {
+        name: functools.partial(_seconds, key=key) for name, key in _PHASES.items()
+    } | {"other": _other_seconds}
+    for arm in arms if has_hints else ():
+        charts += _stack("levels", arm, shares, "share of the step's prompts")
+    for arm in arms:
+        charts += _stack("phases", arm, phases, "seconds")
+    charts += _totals("tokens", arms, TOKENS, "tokens per seed, thousands", 1e-3)
+    charts += _totals("phases", arms, phases, "minutes of all steps per seed", 1 / 60)
+    return charts
+
+
+@dataclass(frozen=True)
+class _Line:
+    """Means over seeds with a 95 % interval; ``half`` is 0 where a single run has a value."""
+
+    steps: list[int]
+    means: list[float]
+    low: list[float]
+    high: list[float]
+    by_axis: dict[str, list[float]]
+
+
+def _mean_line(arm: Arm, points: Sequence[dict[int, float]]) -> _Line:
+    """Average over the seeds, at steps that all of them have; the interval is Student's."""
+    there = [set(each) for each in points if each]
+    steps = _thin(sorted(set.intersection(*there))) if there else []
+    means, low, high = [], [], []
+    for step in steps:
+        values = [each[step] for each in points if step in each]
+        mean = sum(values) / len(values)
+        half = 0.0
+        if len(values) > 1:
+            variance = sum((value - mean) ** 2 for value in values) / (len(values) - 1)
+            half = t_quantile(len(values) - 1) * math.sqrt(variance / len(values))
+        means.append(_short(mean))
+        low.append(_short(mean - half))
+        high.append(_short(mean + half))
+    return _Line(steps, means, low, high, _axes(arm, steps))
+
+
+def _axes(arm: Arm, steps: Sequence[int]) -> dict[str, list[float]]:
+    """Return, per axis, where the steps lie on it: the mean over the arm's seeds."""
+    found: list[list[float]] = [list(steps)]
+    for keys, factor in (
+        (("hint/rollout_tokens", "hint/tokens"), 1e-3),
+        (("timing_s/step",), 1 / 60),
+    ):
+        sums = [_cumulated(run, keys) for run in arm.runs]
+        found.append([])
+        for step in steps:
+            there = [each[step] for each in sums if step in each] or [0.0]
+            found[-1].append(_short(factor * sum(there) / len(there)))
+    return dict(zip(AXES, found, strict=True))
+
+
+def _cumulated(run: PageRun, keys: Sequence[str]) -> dict[int, float]:
+    total, sums = 0.0, {}
+    for row in run.rows:
+        total += sum(row.get(key, 0.0) for key in keys)
+        sums[int(row["step"])] = total
+    return sums
+
+
+def _points_of(arm: Arm, value: Callable[[Row], float]) -> list[dict[int, float]]:
+    """Return step -> value of each run; steps without the metric are left out."""
+    found = []
+    for run in arm.runs:
+        points = {}
+        for row in run.training:
+            try:
+                points[int(row["step"])] = value(row)
+            except (KeyError, ZeroDivisionError):
+                continue
+        found.append(points)
+    return found
+
+
+def _first_turns_of(rows: Sequence[Row], source: str) -> list[tuple[int, float]]:
+    """Return (step, accuracy of the first turn) at each validation that had several turns."""
+    name = f"val-turns/{source}/acc_t1"
+    return [(int(row["step"]), row[name]) for row in rows if name in row]
+
+
+def _sources(arms: Sequence[Arm]) -> list[str]:
+    rows = [row for arm in arms for run in arm.runs for row in run.rows]
+    return sorted({source for row in rows for source in accuracies(row)})
+
+
+def _accuracy(
+    arms: Sequence[Arm],
+    source: str,
+    title: str = "Accuracy",
+    read: Callable[[Sequence[Row], str], list[tuple[int, float]]] = accuracy_curve,
+) -> Chart:
+    lines = []
+    for arm in arms:
+        line = _mean_line(arm, [dict(read(run.rows, source)) for run in arm.runs])
+        lines.append(_as_shares(line, _num_problems(arm.runs[0], source)))
+    note = (
+        "Validation without hints; means over seeds. 95 % intervals: the wider of Student's over "
+        "the seeds and, where the problems can be counted, Wilson's over them."
+    )
+    return _line_chart("accuracy", f"{title}: {source}", arms, lines, note)
+
+
+def _as_shares(line: _Line, num_problems: int) -> _Line:
+    """Keep the intervals of shares in [0, 1], and no narrower than the problems allow."""
+    means = [min(max(mean, 0.0), 1.0) for mean in line.means]
+    ends = [wilson_interval(each, num_problems) if num_problems else (each, each) for each in means]
+    low = [max(0.0, min(own, end)) for own, (end, _) in zip(line.low, ends, strict=True)]
+    high = [min(1.0, max(own, end)) for own, (_, end) in zip(line.high, ends, strict=True)]
+    return replace(line, low=low, high=high)
+
+
+def _num_problems(run: PageRun, source: str) -> int:
+    """Count the problems behind an accuracy; 0 when the files are not there any more."""
+    try:
+        return run.num_problems(source)
+    except (DataError, TypeError, ValueError):
+        return 0
+
+
+def _line_chart(
+    section: str, title: str, arms: Sequence[Arm], lines: Sequence[_Line], note: str = ""
+) -> Chart:
+    figure = go.Figure()
+    by_axis: dict[str, list[list[float]]] = {name: [] for name in AXES}
+    for number, (arm, line) in enumerate(zip(arms, lines, strict=True)):
+        colour, name = COLOURS[number % len(COLOURS)], escape(arm.name)
+        shared: dict[str, Any] = {"x": line.steps, "legendgroup": str(number), "name": name}
+        if line.low != line.high:
+            edge = shared | {"x": line.steps + line.steps[::-1], "y": line.high + line.low[::-1]}
+            figure.add_scatter(
+                **edge, fill="toself", fillcolor=colour, opacity=0.18, mode="none",
+                hoverinfo="skip", showlegend=False,
+            )  # fmt: skip
+            for axis in AXES:
+                by_axis[axis].append(line.by_axis[axis] + line.by_axis[axis][::-1])
+        is_sparse = len(line.steps) < 40
+        figure.add_scatter(
+            **shared, y=line.means, mode="lines+markers" if is_sparse else "lines",
+            line={"color": colour, "width": 2, "dash": ("solid", "dash", "dot")[number // 8 % 3]},
+            marker={"size": 5}, hovertemplate=f"%{{y:.4g}}<extra>{name}</extra>",
+        )  # fmt: skip
+        for axis in AXES:
+            by_axis[axis].append(line.by_axis[axis])
+    _lay_out(figure, "step", "")
+    if "ccuracy" in title:
+        figure.update_yaxes(range=[-0.02, 1.02], tickformat=".0%")
+    return Chart(section, title, figure, by_axis, note)
+
+
+def _stack(
+    section: str, arm: Arm, parts: dict[str, Callable[[Row], float]], unit: str
+) -> list[Chart]:
+    """Return the arm's stacked areas over the steps, the mean over its seeds; none without data."""
+    figure = go.Figure()
+    for number, (name, value) in enumerate(parts.items()):
+        line = _mean_line(arm, _points_of(arm, value))
+        if any(line.means):
+            figure.add_scatter(
+                x=line.steps, y=line.means, name=name, stackgroup="all", mode="lines",
+                line={"width": 0.5, "color": _part_colour(number, name)},
+                hovertemplate="%{y:.3g}<extra>" + name + "</extra>",
+            )  # fmt: skip
+    _lay_out(figure, "step", unit)
+    return [Chart(section, arm.name, figure)] if figure.data else []
+
+
+def _totals(
+    section: str,
+    arms: Sequence[Arm],
+    parts: dict[str, Callable[[Row], float]],
+    unit: str,
+    factor: float,
+) -> list[Chart]:
+    """Return one bar per arm: sums over all steps, the mean over its seeds."""
+    figure = go.Figure()
+    for number, (name, value) in enumerate(parts.items()):
+        sums = [
+            factor * sum(sum(each.values()) for each in _points_of(arm, value)) / len(arm.runs)
+            for arm in arms
+        ]
+        if any(sums):
+            figure.add_bar(
+                y=[escape(arm.name) for arm in arms], x=[_short(each) for each in sums],
+                name=name, orientation="h", marker={"color": _part_colour(number, name)},
+                hovertemplate="%{x:.4g}<extra>" + name + "</extra>",
+            )  # fmt: skip
+    _lay_out(figure, unit, "")
+    figure.update_layout(barmode="stack", hovermode="closest", height=150 + 34 * len(arms))
+    figure.update_yaxes(autorange="reversed", automargin=True)
+    return [Chart(section, "All steps together", figure)] if figure.data else []
+
+
+def _part_colour(number: int, name: str) -> str:
+    return COLOURS[-1] if name == "other" else COLOURS[number % (len(COLOURS) - 1)]
+
+
+def _lay_out(figure: go.Figure, x_title: str, y_title: str) -> None:
+    """Set what all charts share; colours of text and grid are the page's."""
+    figure.update_layout(
+        template="none", height=_HEIGHT, margin={"l": 56, "r": 12, "t": 10, "b": 48},
+        paper_bgcolor="rgba(0,0,0,0)", plot_bgcolor="rgba(0,0,0,0)", hovermode="x unified",
+        legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0, "traceorder": "normal"},
+        showlegend=True,
+    )  # fmt: skip
+    figure.update_xaxes(title={"text": x_title, "standoff": 8}, zeroline=False)
+    figure.update_yaxes(title=y_title, zeroline=False, rangemode="tozero")
+
+
+def _seconds(row: Row, key: str) -> float:
+    return row.get(f"timing_s/{key}", 0.0)
+
+
+def _other_seconds(row: Row) -> float:
+    """Return what no named phase explains; phases of an asynchronous run may overlap."""
+    return max(0.0, row["timing_s/step"] - sum(_seconds(row, key) for key in _PHASES.values()))
+
+
+def _thin(steps: list[int]) -> list[int]:
+    stride = -(-len(steps) // _MAX_POINTS) if steps else 1
+    return steps[::stride] + steps[-1:] * ((len(steps) - 1) % stride != 0)
+
+
+def _short(value: float) -> float:
+    return float(f"{value:.5g}")

@@ -1,0 +1,179 @@
+"""The page's data in the room that one file has: visits without texts, and samples with them."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import zlib
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from recipe.study.report.page.folder import PageRun
+from recipe.study.report.page.visits import TEXT_CHARS, Visit, stop_reason, text
+
+# Texts of a sample, and characters of a text: as they are, and where not all samples fit.
+_TEXT_LIMITS = ((64, TEXT_CHARS), (3, 900))
+_VISIT_SHARE = 0.5  # of the room; samples get what visits leave
+
+
+class Words:
+    """Texts that come again and again, as numbers."""
+
+    def __init__(self) -> None:
+        self.numbers: dict[str, int] = {}
+
+    def __getitem__(self, word: str) -> int:
+        return self.numbers.setdefault(word, len(self.numbers))
+
+    def as_list(self) -> list[str]:
+        """Return the text of each number."""
+        return list(self.numbers)
+
+
+def pack_json(value: Any) -> str:
+    """Return a value as base64 of zlib-compressed JSON; no character of it can end a script."""
+    return pack_text(json.dumps(value, separators=(",", ":"), allow_nan=False))
+
+
+def pack_text(text: str) -> str:
+    """Return a text as base64 of its zlib-compressed UTF-8."""
+    return base64.b64encode(zlib.compress(text.encode("utf-8"), 9)).decode("ascii")
+
+
+def compact_runs(runs: Sequence[PageRun], room_bytes: int) -> dict[str, Any]:
+    """Return the runs' visits and samples, as many as find room when packed.
+
+    All visits of a problem are kept or none, problems with samples first; of the samples, odd
+    ones first and then one step after the other. ``num_visits`` and ``num_samples`` tell how many
+    there are.
+
+    Args:
+        runs: What was read.
+        room_bytes: Characters of base64 that the result may have.
+    """
+    words = Words()
+    rooms = [room_bytes * 3 // 4 // max(1, len(runs))] * len(runs)
+    found = []
+    for run, room in zip(runs, rooms, strict=True):
+        visits, size = _fitting_visits(run, int(room * _VISIT_SHARE), words)
+        samples = _fitting_samples(run.samples, room - size, words)
+        found.append(
+            {
+                "name": run.name,
+                "num_visits": len(run.visits),
+                "num_samples": len(run.samples),
+                "visits": visits,
+                "samples": samples,
+            }
+        )
+    return {"runs": found, "words": words.as_list()}
+
+
+def _fitting_visits(run: PageRun, room: int, words: Words) -> tuple[list[Any], int]:
+    """Return compact visits of as many problems as find room, and their size with their texts."""
+    max_level = run.setting("hint.max_level")
+    level = max_level if isinstance(max_level, int) else None
+    with_samples = {each["problem_id"] for each in run.samples}
+    by_problem: dict[str, list[Visit]] = defaultdict(list)
+    for visit in run.visits:
+        by_problem[visit.problem_id].append(visit)
+    order = sorted(by_problem, key=lambda name: (name not in with_samples, _draw(name)))
+    kept = len(order)
+    while True:
+        names = set(order[:kept])
+        chosen = [each for each in run.visits if each.problem_id in names]
+        own = Words()  # those of problems without room must not stay
+        rows = [[_visit(each, level, own) for each in chosen], own.as_list()]
+        size = len(zlib.compress(json.dumps(rows, separators=(",", ":")).encode(), 6))
+        if size <= room or not kept:
+            return [_visit(each, level, words) for each in chosen], size
+        kept = min(kept - 1, int(kept * room / size * 0.97))
+
+
+def _visit(visit: Visit, max_level: int | None, words: Words) -> list[Any]:
+    rounds = []
+    for each in visit.rounds:
+        row: list[Any] = [words[each.prompt], words[each.role], each.level, words[each.status]]
+        row += [each.marks, each.num_ungraded, each.tokens, round(each.seconds, 2)]
+        rounds.append([*row, each.parents] if each.parents else row)
+    trained = "".join(visit.rounds[at].marks[turn : turn + 1] for at, turn in visit.rows)
+    is_plain = "?" not in trained and [*map(float, trained)] == list(visit.rewards)
+    compact = [
+        visit.step,
+        words[visit.problem_id],
+        words[stop_reason(visit, max_level)],
+        rounds,
+        _ranges(visit),
+        0 if is_plain else visit.rewards,
+        {words[name]: count for name, count in visit.reasons.items()},
+        [words[name] for name in visit.flags],
+        visit.hint_tokens,
+        visit.hint_calls,
+        int(visit.has_signal),
+    ]
+    return [*compact, [words[name] for name in visit.groups]] if visit.groups else compact
+
+
+def _ranges(visit: Visit) -> list[list[int]]:
+    """Return the rows that train as [round, first turn, count]."""
+    found: list[list[int]] = []
+    for at, turn in visit.rows:
+        if found and found[-1][0] == at and found[-1][1] + found[-1][2] == turn:
+            found[-1][2] += 1
+        else:
+            found.append([at, turn, 1])
+    return found
+
+
+def _fitting_samples(samples: Sequence[dict[str, Any]], room: int, words: Words) -> list[Any]:
+    """Return samples in the order of the file; the least odd ones give way when there is no room.
+
+    Where not all fit whole, each is shortened, so that more of them do.
+    """
+    kept: list[tuple[int, dict[str, Any]]] = []
+    for limits in _TEXT_LIMITS:
+        packer, size, kept = zlib.compressobj(9), 0, []
+        for at in _by_oddness(samples):
+            row = _shortened(samples[at], *limits) | {
+                "problem_id": words[samples[at]["problem_id"]]
+            }
+            raw = json.dumps(row, separators=(",", ":")).encode()
+            size += len(packer.compress(raw)) + len(packer.flush(zlib.Z_SYNC_FLUSH))
+            if size > room:
+                break
+            kept.append((at, row))
+        if len(kept) == len(samples):
+            break
+    return [row for _, row in sorted(kept, key=lambda pair: pair[0])]
+
+
+def _shortened(sample: dict[str, Any], max_texts: int, max_chars: int) -> dict[str, Any]:
+    """Return a sample with so many responses' texts at most, each of so many characters."""
+    responses = []
+    for each in sample["responses"]:
+        with_text = sum("text" in other for other in responses) < max_texts and "text" in each
+        rest = {name: value for name, value in each.items() if name != "text"}
+        responses.append(rest | ({"text": text(each["text"], max_chars)} if with_text else {}))
+    return sample | {"responses": responses, "problem": text(sample["problem"], max_chars)}
+
+
+def _by_oddness(samples: Sequence[dict[str, Any]]) -> Iterable[int]:
+    """Return places: those with more than ``random`` first, and of each kind step by step in turn.
+
+    Every step's first sample comes before any step's second one, so that no step is left out.
+    """
+    seen: dict[tuple[bool, int], int] = defaultdict(int)
+    keys = []
+    for at, sample in enumerate(samples):
+        is_random = sample["why"] == ["random"]
+        place = seen[is_random, sample["step"]]
+        seen[is_random, sample["step"]] += 1
+        keys.append((is_random, place, _draw(str(sample["step"])), at))
+    return [key[-1] for key in sorted(keys)]
+
+
+def _draw(name: str) -> str:
+    """Return a text that sorts names in a fixed, arbitrary order."""
+    return hashlib.sha256(name.encode("utf-8", "replace")).hexdigest()

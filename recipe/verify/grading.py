@@ -1,0 +1,85 @@
+"""One grade of any kind: the functions that the pool and its processes call."""
+
+from __future__ import annotations
+
+import re
+
+from recipe.verify.choice import choice_verdict
+from recipe.verify.functions import check_call, function_verdict
+from recipe.verify.maths import grade as maths
+from recipe.verify.options import GradeOptions
+from recipe.verify.programs import program
+from recipe.verify.schema import Item, Verdict
+
+# For a text read from its end to its beginning, in which every formula that begins also ends.
+_FORMULA_BACKWARDS = re.compile(
+    r"\$\$(.+?)\$\$|\$(?!\\)(.+?)\$(?!\\)|\)\\(.+?)\(\\|\]\\(.+?)\[\\", re.DOTALL
+)
+# An answer without a box is at the end of the response.
+_TAIL_CHARS = 2000
+_DEFAULTS = GradeOptions()
+
+
+def prepare(options: GradeOptions = _DEFAULTS) -> None:
+    """Do once what every grade needs, before the process is copied: modules, units of measure.
+
+    Raises:
+        ConfigError: The user's own function cannot be loaded; and whatever its file raises.
+    """
+    if options.function_path:
+        check_call(options)
+    maths.grade_maths(r"\boxed{\sqrt{8}+x}", r"2\sqrt{2}+x")
+
+
+def quick_grade(item: Item, options: GradeOptions = _DEFAULTS) -> Verdict | None:
+    """Return the verdict when it is cheap and safe in any thread, else ``None``.
+
+    Raises:
+        ValueError: The kind is not one of ``recipe.hint.schema.Kind``.
+    """
+    if options.function_path and item.row:
+        return None
+    if item.kind == "program":
+        return program.quick_verdict(item.response, item.answer, is_truncated=item.is_truncated)
+    response = item.response if options.require_boxed else _boxed(item)
+    if item.kind == "choice":
+        return choice_verdict(response, item.answer, item.problem, is_truncated=item.is_truncated)
+    if item.kind == "maths":
+        return maths.quick_verdict(response, item.answer, item.is_truncated, item.problem)
+    raise ValueError(f"kind={item.kind!r} has no verifier; use maths, choice or program")
+
+
+def grade(item: Item, options: GradeOptions = _DEFAULTS) -> Verdict:
+    """Grade one item; may run for ever on hostile maths, so call it where it can be killed.
+
+    Raises:
+        ValueError: The kind is not one of ``recipe.hint.schema.Kind``.
+        Exception: Whatever a user's own function raises.
+    """
+    verdict = quick_grade(item, options)
+    if verdict is not None:
+        return verdict
+    if options.function_path and item.row:
+        return function_verdict(item, options)
+    if item.kind == "program":
+        return program.grade_program(
+            item.response, item.answer, is_truncated=item.is_truncated, options=options
+        )
+    response = item.response if options.require_boxed else _boxed(item)
+    return maths.grade_maths(
+        response, item.answer, is_truncated=item.is_truncated, problem=item.problem
+    )
+
+
+def _boxed(item: Item) -> str:
+    """Return the response, with its last formula or line in a box when it has none."""
+    if item.is_truncated or maths.last_box(item.response).state != "absent":
+        return item.response
+    tail = item.response[-_TAIL_CHARS:]
+    formula = _FORMULA_BACKWARDS.search(tail[::-1])
+    lines = tail.strip().splitlines()
+    text = next(filter(None, formula.groups()))[::-1] if formula else lines[-1] if lines else ""
+    text = text.strip()
+    boxed = rf"\boxed{{{text}}}"
+    # An unbalanced brace would cut the text into something else.
+    return boxed if text and maths.last_box(boxed).text == text else item.response

@@ -1,0 +1,378 @@
+"""The value of one tree at one point, by mpmath, with the sizes of what it adds up."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator, Mapping
+from fractions import Fraction
+from typing import Any
+
+from recipe.verify.maths.tree import EXACT, Node, NoValue, exact, num
+
+_MAX_LOG10 = 10**15  # of an exponent's result: 10^{10^{15}} still has a place on the scale
+_MAX_GAMMA_DIGITS = 400  # beyond, one value takes a second
+_MAX_TERMS = 2000  # of a sum or product
+GUARD = 25
+_MAX_DIGITS = 6000
+_BASE_DIGITS = 60
+
+
+class Noise(NoValue):
+    """A difference has cancelled to nothing but rounding: more digits tell whether it is 0."""
+
+
+class Evaluation:
+    """One tree at one point to a number of digits; notes the sizes of all terms of sums."""
+
+    def __init__(self, digits: int, point: Mapping[str, Any]) -> None:
+        import mpmath
+
+        self.mp = mpmath.mp
+        self.digits = digits
+        self.point = point
+        self.sizes: list[float] = []  # log10 of the sizes of all terms
+        self.scale: Any = None  # the largest term
+        self.num_terms = 0  # of all sums and products
+
+    def log10(self, value: Any) -> float:
+        """Return the logarithm of the size of a value that is not 0."""
+        size = self.mp.mag(value)
+        return float(size) * 0.30103
+
+    def note(self, value: Any) -> None:
+        """Remember the size of a term."""
+        if value == 0:
+            return
+        size = self.log10(value)
+        self.sizes.append(size)
+        self.scale = abs(value) if self.scale is None else max(self.scale, abs(value))
+
+    def note_size(self, argument: Any) -> None:
+        """Remember how far a function may be from its value at 0 or at infinity."""
+        if argument != 0:
+            self.sizes.append(self.log10(argument))
+
+    def value(self, node: Node, *, in_function: bool = False) -> Any:
+        """Return the value of a tree; a degree sign counts inside a function only.
+
+        Raises:
+            NoValue: It has none within the limits.
+        """
+        method = getattr(self, f"_{node.kind}", None)
+        if method is None:
+            raise NoValue(node.kind)
+        if node.kind == "degree":
+            factor = self.mp.pi / 180 if in_function else 1
+            return self.value(node.items[0]) * factor
+        if node.kind in ("add", "sub", "neg", "mul"):
+            result = method(*(self.value(item, in_function=in_function) for item in node.items))
+        elif node.kind == "div":
+            top = self.value(node.items[0], in_function=in_function)
+            result = top / self.not_zero(node.items[1], in_function=in_function)
+        else:
+            result = method(node)
+        if not self.mp.isfinite(result):
+            raise NoValue("infinite")
+        if result != 0 and abs(self.log10(result)) > _MAX_LOG10:
+            raise NoValue("too large")
+        return result
+
+    def _num(self, node: Node) -> Any:
+        value = node.value.value
+        return self.mp.mpf(value.numerator) / value.denominator
+
+    def _sym(self, node: Node) -> Any:
+        value = self.point.get(node.value)
+        if value is None:
+            raise NoValue("a variable")
+        return value() if callable(value) else value
+
+    def _const(self, node: Node) -> Any:
+        if node.value == "inf":
+            raise NoValue("infinite")
+        return {"pi": +self.mp.pi, "e": +self.mp.e, "i": self.mp.mpc(0, 1)}[node.value]
+
+    def _add(self, a: Any, b: Any) -> Any:
+        self.note(a)
+        self.note(b)
+        return a + b
+
+    def _sub(self, a: Any, b: Any) -> Any:
+        return self._add(a, -b)
+
+    def _neg(self, a: Any) -> Any:
+        return -a
+
+    def _mul(self, a: Any, b: Any) -> Any:
+        return a * b
+
+    def _div(self, a: Any, b: Any) -> Any:
+        raise AssertionError("read with its surroundings")
+
+    def not_zero(self, node: Node, *, in_function: bool = False, may_be_zero: bool = False) -> Any:
+        """Return a value that a function singular at 0 will take.
+
+        Raises:
+            NoValue: It is 0.
+            Noise: It may be 0: its own terms have cancelled to nothing but rounding.
+        """
+        outer, self.scale = self.scale, None
+        value = self.value(node, in_function=in_function)
+        if value == 0:
+            if not may_be_zero:
+                raise NoValue("division by 0")
+        elif self.scale is not None:
+            if abs(value) < self.scale * self.mp.mpf(10) ** (GUARD - self.digits):
+                raise Noise
+        self.scale = max((each for each in (outer, self.scale) if each is not None), default=None)
+        return value
+
+    def _pow(self, node: Node) -> Any:
+        base, exponent = node.items
+        return self.power(self.value(base), exponent)
+
+    def power(self, base: Any, exponent: Node) -> Any:
+        """Return a power, real for a negative base under a root of odd degree."""
+        power = exact(exponent)
+        value = (
+            self.value(exponent)
+            if power is None
+            else self.mp.mpf(power.numerator) / power.denominator
+        )
+        if base == 0:
+            if power is None or power <= 0:
+                raise NoValue("a power of 0")
+            return self.mp.mpf(0)
+        if value != 0 and self.log10(value) > 20:
+            raise NoValue("too large")
+        size = abs(float(self.mp.re(value)) * self.log10(base)) if value != 0 else 0.0
+        if size > _MAX_LOG10:
+            raise NoValue("too large")
+        self.note_size(value)  # 2^{10^{-90}} is 1 but for its 90th digit
+        if power is not None and power.denominator % 2 and power.denominator > 1:
+            if self.mp.im(base) == 0 and base < 0:
+                root = -((-base) ** (self.mp.mpf(1) / power.denominator))
+                return root**power.numerator
+        if power is not None and power.denominator == 1 and abs(power) < 10**9:
+            return base ** int(power)
+        return self.mp.power(base, value)
+
+    def _root(self, node: Node) -> Any:
+        radicand, degree = node.items
+        number = exact(degree)
+        if number is None or number.denominator != 1 or not 1 < number <= 1000:
+            raise NoValue("a root of no whole degree")
+        value = self.not_zero(radicand, may_be_zero=True)
+        return self.power(value, num(1 / number)) if value != 0 else self.mp.mpf(0)
+
+    def _log(self, node: Node) -> Any:
+        value, base = (self.not_zero(item, in_function=True) for item in node.items)
+        if base == 1:
+            raise NoValue("no logarithm")
+        return self.mp.log(value) / self.mp.log(base)
+
+    def _fn(self, node: Node) -> Any:
+        name = str(node.value)
+        value = self.not_zero(node.items[0], in_function=True, may_be_zero=name != "ln")
+        if value != 0 and self.log10(value) > (15 if name.endswith("h") else 400):
+            raise NoValue("too large")
+        self.note_size(value)
+        if name in ("tanh", "coth"):  # 1 but for e^{-2x}
+            self.sizes.append(-0.87 * abs(float(self.mp.re(value))))
+        if name == "ln":
+            return self.mp.log(value)
+        names = {"arcsin": "asin", "arccos": "acos", "arctan": "atan", "arccot": "acot"}
+        result = getattr(self.mp, names.get(name, name))(value)
+        if (
+            name in ("tan", "cot", "sec", "csc")
+            and result != 0
+            and self.log10(result) > self.digits / 2
+        ):
+            raise NoValue("a pole")
+        return result
+
+    def _fact(self, node: Node) -> Any:
+        return self._gamma(self._add(self.value(node.items[0]), 1))
+
+    def _gamma(self, value: Any) -> Any:
+        if value != 0 and self.log10(value) > 5:
+            raise NoValue("too large")
+        if self.digits > _MAX_GAMMA_DIGITS:
+            raise NoValue("too many digits")
+        if self.mp.im(value) == 0 and value <= 0 and value == self.mp.floor(value):
+            raise NoValue("a pole")
+        return self.mp.gamma(value)
+
+    def _binom(self, node: Node) -> Any:
+        n, k = (self.value(item) for item in node.items)
+        return self._gamma(n + 1) / (self._gamma(k + 1) * self._gamma(n - k + 1))
+
+    def _abs(self, node: Node) -> Any:
+        return abs(self.value(node.items[0]))
+
+    def _floor(self, node: Node) -> Any:
+        return self._step(node, self.mp.floor)
+
+    def _ceil(self, node: Node) -> Any:
+        return self._step(node, self.mp.ceil)
+
+    def _step(self, node: Node, step: Any) -> Any:
+        rational = exact(node.items[0])
+        if rational is not None:
+            return self.mp.mpf(int(EXACT[node.kind](rational)))
+        value = self.value(node.items[0])
+        if self.mp.im(value) != 0:
+            raise NoValue("a step of no real number")
+        if value != 0 and self.log10(value) > self.digits - GUARD:
+            raise NoValue("too large")
+        nearest = self.mp.nint(value)
+        if abs(value - nearest) < self.mp.mpf(10) ** (GUARD - self.digits) * max(1, abs(value)):
+            return nearest  # a whole number, but for rounding
+        return step(value)
+
+    def _degree(self, node: Node) -> Any:
+        raise AssertionError("read with its surroundings")
+
+    def _det(self, node: Node) -> Any:
+        rows = [row.items for row in node.items]
+        if len(rows) != len(rows[0]) or len(rows) > 4:
+            raise NoValue("no determinant")
+        return self._determinant([[self.value(cell) for cell in row] for row in rows])
+
+    def _determinant(self, rows: list[list[Any]]) -> Any:
+        if len(rows) == 1:
+            return rows[0][0]
+        total = self.mp.mpf(0)
+        for column, cell in enumerate(rows[0]):
+            minor = [row[:column] + row[column + 1 :] for row in rows[1:]]
+            total = self._add(total, (-1) ** column * cell * self._determinant(minor))
+        return total
+
+    def _sum(self, node: Node) -> Any:
+        total = self.mp.mpf(0)
+        for term in self._terms(node):
+            total = self._add(total, term)
+        return total
+
+    def _prod(self, node: Node) -> Any:
+        total = self.mp.mpf(1)
+        for term in self._terms(node):
+            total *= term
+        return total
+
+    def _terms(self, node: Node) -> Iterator[Any]:
+        name, low, high, body = node.items
+        first, last = exact(low), exact(high)
+        if first is None or last is None or first.denominator != 1 or last.denominator != 1:
+            raise NoValue("limits that are not whole numbers")
+        self.num_terms += max(0, int(last - first))
+        if self.num_terms > _MAX_TERMS or name.value in self.point:
+            raise NoValue("too many terms")
+        outer = self.point
+        for number in range(int(first), int(last) + 1):
+            self.point = {**outer, name.value: self.mp.mpf(number)}
+            yield self.value(body)
+        self.point = outer
+
+
+def evaluate(node: Node, digits: int, point: Mapping[str, Any]) -> tuple[Any, Evaluation]:
+    """Return a tree's value with ``digits`` digits, and the evaluation that found it.
+
+    Raises:
+        NoValue: There is none within the limits.
+    """
+    import mpmath
+
+    with mpmath.workdps(digits):
+        evaluation = Evaluation(digits, point)
+        try:
+            value = evaluation.value(node)
+        except NoValue:
+            raise
+        except (ZeroDivisionError, OverflowError, ValueError, TypeError, RecursionError) as problem:
+            raise NoValue(str(problem)) from problem
+        except mpmath.mp.NoConvergence as problem:
+            raise NoValue(str(problem)) from problem
+        return value, evaluation
+
+
+def agree(gold: Node, other: Node, point: Mapping[str, Any]) -> bool:
+    """Return whether two trees have one value at a point, with more digits until that is certain.
+
+    Raises:
+        NoValue: One has no value there, or too many digits would be needed.
+    """
+    import mpmath
+
+    digits, own = _BASE_DIGITS, _own_digits(gold) + _own_digits(other)
+    for _ in range(6):
+        try:
+            (a, left), (b, right) = evaluate(gold, digits, point), evaluate(other, digits, point)
+        except Noise:
+            digits *= 4
+            if digits > _MAX_DIGITS:
+                raise
+            continue
+        with mpmath.workdps(digits + 10):
+            scale = max([abs(a), abs(b), *(e.scale for e in (left, right) if e.scale is not None)])
+            if scale == 0:
+                return True
+            if abs(a - b) > scale * mpmath.mpf(10) ** (GUARD - digits):
+                return False
+            logs = [left.log10(value) for value in (a, b) if value != 0]
+        logs += left.sizes + right.sizes
+        needed = _BASE_DIGITS + 40 + 2 * int(max(logs, default=0) - min(logs, default=0)) + 2 * own
+        if digits >= needed:
+            return True
+        digits = max(needed, 2 * digits)
+        if digits > _MAX_DIGITS:
+            raise NoValue("too many digits")
+    raise NoValue("too many digits")
+
+
+@functools.lru_cache(maxsize=64)
+def _own_digits(node: Node) -> int:
+    """Count rational constants' digits: 1 + 10^{-50} has 100, and may differ from 1 in the last."""
+    value = exact(node)
+    if value is not None:
+        bits = abs(value.numerator).bit_length() + value.denominator.bit_length()
+        return int(bits * 0.30103) if bits > 40 else 0
+    return sum(map(_own_digits, node.items))
+
+
+def certain(node: Node, point: Mapping[str, Any]) -> Any:
+    """Return the value at a point, with as many digits as its differences need.
+
+    Raises:
+        NoValue: There is none.
+    """
+    for digits in (_BASE_DIGITS, 5 * _BASE_DIGITS, 25 * _BASE_DIGITS):
+        try:
+            return evaluate(node, digits, point)[0]
+        except Noise:
+            continue
+    raise NoValue("division by 0")
+
+
+def is_real(value: Any) -> bool:
+    """Return whether a value has no imaginary part, but for rounding."""
+    return value.imag == 0 or abs(value.imag) < abs(value.real) * 1e-30
+
+
+def approximate(node: Node, digits: int) -> Fraction:
+    """Return a real constant to ``digits`` significant digits.
+
+    Raises:
+        NoValue: It has none.
+    """
+    import mpmath
+
+    value, _ = evaluate(node, digits + 40, {})
+    if value != 0 and abs(mpmath.mp.mag(value)) > 40_000:
+        raise NoValue("too large")
+    with mpmath.workdps(digits + 40):
+        if abs(mpmath.im(value)) > abs(value) * mpmath.mpf(10) ** (-digits):
+            raise NoValue("no real number")
+        sign, mantissa, exponent, _ = mpmath.mpf(mpmath.re(value))._mpf_
+    size = Fraction(int(mantissa)) * Fraction(2) ** int(exponent)
+    return -size if sign else size

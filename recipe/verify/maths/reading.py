@@ -1,0 +1,254 @@
+"""Read an answer: its tokens, and the trees it can mean."""
+
+from __future__ import annotations
+
+import functools
+import re
+from dataclasses import dataclass
+from fractions import Fraction
+
+from recipe.verify.maths.compound import compounds
+from recipe.verify.maths.conventions import with_plain_signs
+from recipe.verify.maths.lexer import ACCENTS, FUNCTIONS, SHORT_WORDS, Token, tokens
+from recipe.verify.maths.parser import parse
+from recipe.verify.maths.phrases import without_phrases
+from recipe.verify.maths.tree import Node, Unread, exact
+from recipe.verify.maths.words import NUMBERS
+from recipe.verify.maths.wrappers import FRAME, GAP, MAX_FRAMES, is_one_group
+
+# A longer answer is compared as text: no answer form needs more.
+_MAX_READ_CHARS = 2000
+_QUOTED = re.compile(  # a word
+    r"^(\\text[a-z]{0,6}\{\s*)?(?:``|[\"'`*“‘])([A-Za-z][A-Za-z -]{0,99})(?:''|[\"'*”’])(\s*\})?$"
+)
+_EXTREME = r"\\(?:text|mathrm)\s?\{\s?(max|min)\s?\}"
+_MAX_MIN = re.compile(rf"_(?:\{{\s?(?:{_EXTREME}|(max|min))\s?\}}|{_EXTREME})")
+_USD = re.compile(r"\A\\(?:text|mathrm)\s?\{\s?USD\s?\}(?=[\s~]{0,3}[0-9])")
+_ANSWER_IS = re.compile(
+    r"\A(\\text[a-z]{0,6}\{)?\s?(?:the )?(?:(?:(?:final )?answers?|solutions?)(?: is:?| are:?|:)"
+    r"|point(?: is)?(?=[\s}]{1,3}(?:[A-Z]\s?)?(?:\\left\s?)?\())\s?(\})?",
+    re.IGNORECASE,
+)
+_OPEN, _CLOSE = r"\s?(?:\\left\s?)?\(\s?", r"\s?(?:\\right\s?)?\)"
+_EVENT = r"\\text\{[^{}]{1,60}\}(?:\s?[0-9]{1,4})?|[A-Z]\s?(?:[=<>]|\\[lg]eq?)\s?[0-9]{1,4}"
+_PR = r"\\(?:Pr|(?:mathbb|mathrm|text)\s?\{P\})"
+_CHANCE = re.compile(  # P(\text{red}) = and \Pr(A) =; P(A) is read like f(x)
+    rf"\A(?:(?:P|{_PR}){_OPEN}(?:{_EVENT}){_CLOSE}|{_PR}{_OPEN}[A-Z]{_CLOSE})\s?="
+)
+_MODULUS = re.compile(
+    r"\(\s?(?:\\(?:text|mathrm)\{\s?mod\s?\}|\\?[bp]?mod(?![a-z]))"
+    rf"{GAP}{{0,4}}([0-9]{{1,99}})\s?\)"
+)
+_BASE = re.compile(  # 52 \text{ in base 8}, 52 (base 8)
+    rf"(?<![A-Za-z0-9.,_^])([0-9]{{1,99}})((?:{GAP}|\(|\\text\s?\{{){{0,6}})(?:in )?base"
+    rf"((?:{GAP}|\}}){{1,4}})([0-9]{{1,2}}|{'|'.join(NUMBERS)})((?:{GAP}|[)}}]){{0,3}}+)"
+    r"(?![0-9A-Za-z^_-]|\.[0-9])"
+)
+_CASE = re.compile(  # x, & \text{if } x > 0
+    r"(?:,\s?)?&\s{0,3}(?:\\(?:text|mbox|textrm)\s?\{\s?(?:if|for|when|where)\s?\})?"
+)
+_THOUSANDS = re.compile(r"[1-9][0-9]{0,2},[0-9]{3}(?![0-9])")
+_INFIX = re.compile(
+    r"(?<!\\)\{((?:[^{}\\]|\\[^{}]|\{[^{}]*\})*?)\\(over|choose)(?![A-Za-z])"
+    r"([^{}]*(?:\{[^{}]*\}[^{}]*)*)(?<!\\)\}"
+)
+_NO_MEMBER = re.compile(r"[0-9],0[0-9]{2}(?![0-9])")  # 1,000 is not a list
+_NUM_ARGUMENTS = {
+    r"\frac": 2,
+    r"\binom": 2,
+    r"\sqrt": 1,
+    r"\surd": 1,
+    r"\cuberoot": 1,
+    "^": 1,
+    "_": 1,
+} | {f"\\{name}": 1 for name in ACCENTS}
+_FUNCTIONS = frozenset(f"\\{name}" for name in FUNCTIONS)
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What an answer can mean: one tree, or two where commas may separate thousands or members.
+
+    ``trees`` is empty for an answer that is compared as ``text``: its tokens, side by side.
+    """
+
+    text: tuple[str, ...]
+    trees: tuple[Node, ...] = ()
+
+
+def vote_key(text: str) -> str:
+    """Return what equal answers share in a vote: a rational value, else the tokens of the text."""
+    value = rational(text)
+    if value is None:
+        return " ".join(read(text).text)
+    return f"{value.numerator:x}/{value.denominator:x}"  # str() refuses more than 4300 digits
+
+
+def rational(text: str) -> Fraction | None:
+    """Return the value of an answer that is one rational number; else ``None``."""
+    trees = read(text).trees
+    return exact(trees[0]) if trees else None
+
+
+@functools.lru_cache(maxsize=512)
+def read(text: str) -> Reading:
+    """Return all readings of an answer."""
+    text = _USD.sub(r"\\$", _CHANCE.sub("P =", _without_wrapping(text)))
+    if len(text) > _MAX_READ_CHARS:
+        return Reading((" ".join(text.split()),))
+    text = with_plain_signs(_CASE.sub(" & ", text) if r"\begin{cases}" in text else text)
+    text = _MODULUS.sub(r"\\pmod{\1}", _BASE.sub(_with_index, without_phrases(text)))
+    text = _MAX_MIN.sub(lambda found: rf"_{{\{found[found.lastindex or 0]}}}", text)
+    if r"\over" in text or r"\choose" in text:
+        name = {"over": "frac", "choose": "binom"}
+        text = _INFIX.sub(lambda m: rf"{{\{name[m[2]]}{{{m[1]}}}{{{m[3]}}}}}", f"{{{text}}}")
+    found = _without_prices(_with_unions(tokens(text)))
+    # What a command that is not known does with its braces is not known either: {7 \over 4}.
+    if any(token.kind == "other" and token.text.startswith("\\") for token in found):
+        return Reading(_as_text(found))
+    try:
+        found = without_bare_braces(found)
+    except Unread:
+        return Reading(_as_text(found))
+    trees = []
+    for joins_thousands in (True, False):
+        may_be_list = _THOUSANDS.search(text) and not _NO_MEMBER.search(text)
+        if not joins_thousands and not may_be_list:
+            break
+        try:
+            tree = parse(found, joins_thousands=joins_thousands)
+        except (Unread, RecursionError):
+            continue
+        if tree not in trees:
+            trees.append(tree)
+    return Reading(_as_text(found), (*trees, *compounds(found)))
+
+
+def _with_index(found: re.Match[str]) -> str:
+    """Write a base that follows a numeral in words as its index."""
+    digits, before, between, base, after = found.groups()
+    around = before + between + after
+    is_whole = all(around.count(one) == around.count(other) for one, other in ("()", "{}"))
+    return f"{digits}_{{{base}}}" if is_whole else found[0]
+
+
+def _with_unions(found: list[Token]) -> list[Token]:
+    """Take ``U`` between two brackets for a union."""
+    return [
+        Token("op", r"\cup")
+        if token.text == "U"
+        and 0 < place < len(found) - 1
+        and found[place - 1].text in (")", "]", "[", r"\}")
+        and found[place + 1].text in ("(", "[", "]", r"\{")
+        else token
+        for place, token in enumerate(found)
+    ]
+
+
+def _without_prices(found: list[Token]) -> list[Token]:
+    r"""Drop the signs of what makes dollars: ``9 \cdot \$2 = \$18`` is ``9 \cdot 2 = \$18``."""
+    texts = [token.text for token in found]
+    if "=" not in texts or not {",", ";", "and", "or"}.isdisjoint(texts):
+        return found
+    last = len(texts) - 1 - texts[::-1].index("=")
+    is_price = texts[last + 1 : last + 2] == [r"\$"]
+    return [e for n, e in enumerate(found) if n > last or e.text != r"\$"] if is_price else found
+
+
+def _as_text(found: list[Token]) -> tuple[str, ...]:
+    """Return an answer's tokens, words without case; braces stay where they are arguments.
+
+    Around a single token they mean nothing: ``x^{2}`` is ``x^2``, but ``2^{x+1}`` is not ``2^x+1``.
+    """
+    kept: list[str] = []
+    for token in found:
+        is_single = token.text == "}" and len(kept) > 1 and kept[-2] == "{"
+        if is_single and (len(kept[-1]) == 1 or kept[-1].startswith("\\")):
+            kept[-2:] = [kept[-1]]
+        elif token.kind == "word" and (len(token.text) > 3 or token.text.lower() in SHORT_WORDS):
+            kept.append(token.text.casefold())  # mW is not MW
+        else:
+            kept.append(token.text)
+    return tuple(kept)
+
+
+def _without_wrapping(text: str) -> str:
+    """Remove boxes, lines, quotation and bold marks around the whole answer."""
+    text = _ANSWER_IS.sub(lambda m: "" if m[2] else m[1] or "", text.strip()).strip()
+    for _ in range(MAX_FRAMES):
+        inner = FRAME.sub("", text, count=1)
+        if inner == text or not is_one_group(inner) or inner[1:-1] != inner[1:-1].strip():
+            break
+        text = inner[1:-1]
+    if text.startswith("**") and text.endswith("**") and len(text) > 4 and "**" not in text[2:-2]:
+        return text[2:-2].strip()
+    return _QUOTED.sub(r"\1\2\3", text)
+
+
+def without_bare_braces(tokens: list[Token]) -> list[Token]:
+    """Drop braces around what is not an argument: ``2{x+1}`` is set as 2x + 1, and ``5{1}`` as 51.
+
+    Raises:
+        Unread: A brace is not closed, or there is one too many.
+    """
+    sieve = _Sieve()
+    for place, token in enumerate(tokens):
+        sieve.take(token, tokens[place - 1] if place else Token("op", ""))
+    if sieve.frames:
+        raise Unread("an open brace")
+    return sieve.kept
+
+
+class _Sieve:
+    """Knows which braces the commands before them take."""
+
+    def __init__(self) -> None:
+        self.kept: list[Token] = []
+        # Per open bracket: what was missing, its kind, whether a function's script is in it.
+        self.frames: list[tuple[list[int], str, bool]] = []
+        self._missing: list[int] = []  # arguments that the commands around still take
+        self._is_function = False  # what was taken last, with its scripts
+
+    def take(self, token: Token, before: Token) -> None:
+        text = token.text if token.kind == "op" else ""
+        is_function, self._is_function = self._is_function, text in _FUNCTIONS
+        if text == "{":
+            kind = "function" if is_function else "bare"
+            self._open("argument" if self._missing else kind, token, is_script=is_function)
+        elif text == "[" and before.text == r"\sqrt":
+            self._open("degree", token)
+        elif text == "}" or (text == "]" and self.frames and self.frames[-1][1] == "degree"):
+            self._close(token)
+        elif text in _NUM_ARGUMENTS:
+            self.kept.append(token)
+            self._missing.append(_NUM_ARGUMENTS[text])
+            self._is_function = is_function and text in ("^", "_")
+        else:
+            self.kept.append(token)
+            self._is_function |= is_function and bool(self._missing)
+            takes_digits = token.kind == "num" and before.text not in ("^", "_")
+            self._took(len(token.text) if takes_digits else 1)
+
+    def _open(self, kind: str, token: Token, *, is_script: bool = False) -> None:
+        self.frames.append((self._missing, kind, is_script and kind == "argument"))
+        self._missing = []
+        if kind != "bare":
+            self.kept.append(token)
+
+    def _close(self, token: Token) -> None:
+        if not self.frames:
+            raise Unread("a brace too many")
+        self._missing, kind, self._is_function = self.frames.pop()
+        if kind != "bare":
+            self.kept.append(token)
+        if kind == "argument":
+            self._took(1)
+
+    def _took(self, count: int) -> None:
+        while self._missing and count:
+            self._missing[-1] -= 1
+            count -= 1
+            while self._missing and self._missing[-1] == 0:
+                self._missing.pop()
+                if self._missing:
+                    self._missing[-1] -= 1

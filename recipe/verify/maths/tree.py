@@ -1,0 +1,345 @@
+"""The tree of an answer, what can be asked of it, and the exact value of a rational one."""
+
+from __future__ import annotations
+
+import functools
+import math
+import re
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from itertools import pairwise
+from typing import Any
+
+from recipe.verify.maths.words import Suffix, is_noun
+
+_FUNCTION_NAMES = frozenset("fghpquFGHPQ")
+STRUCTURES = frozenset(
+    "list tuple set union inter minus matrix ratio relation label quantity word numeral "
+    "residue".split()
+)
+_IN_NAMES = frozenset({"of", "the", "remainder"})  # Number of apples
+_NEAR = 3  # places in the alphabet: h, k and x, y, z
+_MAX_BITS = 40_000  # of an exact numerator or denominator
+_MAX_FACTORIAL = 3000
+
+
+_NO_SOLUTION = re.compile(r"(?:there (?:is|are) )?no (?:real )?solutions?(?: exists?)?|none")
+
+
+class Unread(Exception):
+    """Some of the text has no place in the grammar."""
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One part of an answer.
+
+    Attributes:
+        kind: ``num sym const add sub neg mul div pow root log fn fact abs floor ceil binom degree
+            sum prod pm mp`` for a formula; ``list tuple interval set union inter minus matrix
+            ratio relation label quantity numeral residue word`` for what holds formulas.
+        items: Its parts.
+        value: What is not a part: a number, a name, brackets, relations, a suffix.
+    """
+
+    kind: str
+    items: tuple[Node, ...] = ()
+    value: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A numeral: its value, how many decimals it has, and whether they repeat."""
+
+    value: Fraction
+    decimals: int = 0
+    repeats: bool = False
+
+
+def num(value: Fraction | int, decimals: int = 0) -> Node:
+    """Return a numeral."""
+    return Node("num", value=Number(Fraction(value), decimals))
+
+
+def names_in(*nodes: Node) -> set[str]:
+    """Return the names of all variables."""
+    found: set[str] = set()
+    for node in nodes:
+        if node.kind == "sym":
+            found.add(node.value)
+        elif node.kind in ("sum", "prod"):
+            bound, low, high, body = node.items
+            found |= names_in(low, high) | (names_in(body) - {bound.value})
+        else:
+            found |= names_in(*node.items)
+    return found
+
+
+def is_name(node: Node) -> bool:
+    """Return whether it can be a name left of ``=``: ``x``, ``f(x)``, ``(x, y)``, ``Area``."""
+    if node.kind == "sym":
+        return not node.value.startswith(r"\mathbb")
+    if node.kind == "word":
+        return all(word in _IN_NAMES or is_noun(word) for word in node.value.lower().split())
+    if node.kind == "const":
+        return node.value in ("e", "i")
+    if node.kind == "tuple":
+        are_names = all(item.kind in ("sym", "mul") and is_name(item) for item in node.items)
+        return are_names and node.value == "()"
+    if node.kind == "mul" and len(node.items) == 2 and node.value is None:  # f(x), f(2), AB
+        left, right = node.items
+        if left.kind != "sym":
+            return is_name(left) and right.kind == "sym" and right.value.isupper()
+        is_function = left.value in _FUNCTION_NAMES or left.value[:1].isupper()
+        if right.kind == "num":
+            return left.value in _FUNCTION_NAMES
+        is_points = left.value.isupper() and right.kind == "sym" and right.value.isupper()
+        is_argument = right.kind == "sym" or (right.kind == "tuple" and is_name(right))
+        return is_points or (is_function and is_argument)
+    return False
+
+
+def points_of(node: Node) -> str:
+    """Return the letters of ``ABC`` and longer, the corners of a polygon; else nothing."""
+    letters = ""
+    while node.kind == "mul" and node.value is None and node.items[1].kind == "sym":
+        letters = f"{node.items[1].value}{letters}"
+        node = node.items[0]
+    letters = f"{node.value}{letters}" if node.kind in ("sym", "word") else ""
+    return letters if len(letters) > 2 and letters.isalpha() and letters.isupper() else ""
+
+
+def has_sign_pair(node: Node) -> bool:
+    r"""Return whether a ``\pm`` is in it."""
+    return node.kind in ("pm", "mp") or any(has_sign_pair(item) for item in node.items)
+
+
+def has_bare_degree(node: Node) -> bool:
+    r"""Return whether a degree sign is outside functions, where ``90^\circ - x`` is 90 - x."""
+    return node.kind == "degree" or (
+        node.kind != "fn" and any(has_bare_degree(item) for item in node.items)
+    )
+
+
+def with_sign(node: Node, sign: int) -> Node:
+    r"""Return a tree with the upper (1) or the lower (-1) sign of every ``\pm``."""
+    items = tuple(with_sign(item, sign) for item in node.items)
+    if node.kind not in ("pm", "mp"):
+        return replace(node, items=items)
+    is_plus = (node.kind == "pm") == (sign > 0)
+    return Node("add" if is_plus else "sub", items)
+
+
+def is_sorted(names: list[str]) -> bool:
+    """Return whether names are in their usual order: r, theta and x, y; b, m have no such order."""
+    plain = [name.strip("\\") for name in names]
+    is_near = all(
+        len(one + other) > 2 or ord(other) - ord(one) <= _NEAR for one, other in pairwise(plain)
+    )
+    return is_near and plain == sorted(plain)
+
+
+def folded(node: Node) -> str:
+    """Return a word without its case; one letter keeps it. The empty set is ``no solution``."""
+    if node.kind == "word":
+        text = node.value.strip(" .!'\"")
+        text = text if len(text) == 1 else text.casefold().replace("-", " ")
+        return "no solution" if _NO_SOLUTION.fullmatch(text) else text
+    if node == Node("set"):
+        return "no solution"
+    if node.kind == "sym" and len(node.value) == 1:
+        return node.value
+    if node.kind == "mul":  # AB, ABC: points, or letters of a word
+        parts = [folded(item) for item in node.items]
+        return "".join(parts).casefold() if all(parts) else ""
+    return node.value if node.kind == "const" and node.value in ("e", "i") else ""
+
+
+def parted(node: Node) -> tuple[Node, Suffix]:
+    """Return a value and its suffix."""
+    return (node.items[0], node.value) if node.kind == "quantity" else (node, Suffix())
+
+
+def is_infinite(node: Node) -> bool:
+    """Return whether it is plus or minus infinity."""
+    return infinity_sign(node) != 0
+
+
+def infinity_sign(node: Node) -> int:
+    """Return 1 and -1 for the infinities, else 0."""
+    if node.kind == "neg":
+        return -infinity_sign(node.items[0])
+    return int(node.kind == "const" and node.value == "inf")
+
+
+def pointed(relation: Node) -> tuple[tuple[Node, Node], str]:
+    r"""Return the two sides and ``=``, ``\ne``, ``>`` or ``\ge``."""
+    (left, right), [kind] = relation.items, relation.value
+    if kind in ("<", r"\le"):
+        return (right, left), {"<": ">", r"\le": r"\ge"}[kind]
+    return (left, right), kind
+
+
+def multiplied(node: Node) -> Node:
+    """Return a number times a matrix or vector, multiplied out."""
+    if node.kind in ("mul", "div") and len(node.items) == 2:
+        left, right = node.items
+        inner = multiplied(right if node.kind == "mul" else left)
+        factor = left if node.kind == "mul" else right
+        if inner.kind == "matrix" and factor.kind not in STRUCTURES:
+            kind = node.kind
+            rows = tuple(
+                Node("tuple", tuple(
+                    cell if exact(cell) == 0
+                    else Node(kind, (factor, cell) if kind == "mul" else (cell, factor))
+                    for cell in row.items
+                ), row.value)
+                for row in inner.items
+            )  # fmt: skip
+            return Node("matrix", rows)
+    if node.kind == "neg":
+        return multiplied(Node("mul", (num(-1), node.items[0])))
+    return node
+
+
+def flat(node: Node) -> Node | None:
+    """Return a bracket, or a matrix of one row or one column as a bracket; else ``None``."""
+    if node.kind == "tuple":
+        is_interval = node.value == "[]" and len(node.items) == 2
+        return node if node.value in ("()", "[]") and not is_interval else None
+    if node.kind == "list":
+        return Node("tuple", node.items, "()")
+    if node.kind != "matrix":
+        return None
+    if len(node.items) == 1:
+        return Node("tuple", node.items[0].items, "()")
+    if all(len(row.items) == 1 for row in node.items):
+        return Node("tuple", tuple(row.items[0] for row in node.items), "()")
+    return None
+
+
+class NoValue(Exception):
+    """It has no value here: undefined, too large, or too many digits would be needed."""
+
+
+def exact(node: Node) -> Fraction | None:
+    """Return the value of a rational constant; ``None`` for what is not one, or is too large."""
+    try:
+        return _exact(node)
+    except (NoValue, RecursionError):
+        return None
+
+
+def _exact(node: Node) -> Fraction:
+    kind = node.kind
+    if kind == "num":
+        return node.value.value
+    if kind == "fact":
+        value = _exact(node.items[0])
+        if value.denominator != 1 or not 0 <= value <= _MAX_FACTORIAL:
+            raise NoValue
+        return Fraction(_factorial(int(value)))
+    if kind not in ("add", "sub", "neg", "mul", "div", "pow", "binom", "abs", "floor", "ceil"):
+        raise NoValue
+    values = [_exact(item) for item in node.items]
+    value = EXACT[kind](*values)
+    if max(value.numerator.bit_length(), value.denominator.bit_length()) > _MAX_BITS:
+        raise NoValue
+    return value
+
+
+@functools.lru_cache(maxsize=64)
+def _factorial(value: int) -> int:
+    return math.factorial(value)
+
+
+def _exact_power(base: Fraction, exponent: Fraction) -> Fraction:
+    if exponent.denominator != 1:
+        raise NoValue
+    if base == 0 and exponent <= 0:
+        raise NoValue
+    power = int(exponent)
+    size = max(base.numerator.bit_length(), base.denominator.bit_length())
+    if base not in (0, 1, -1) and size * abs(power) > 2 * _MAX_BITS:
+        raise NoValue
+    if base in (1, -1):
+        power %= 2
+    return base**power
+
+
+def _exact_quotient(top: Fraction, bottom: Fraction) -> Fraction:
+    if bottom == 0:
+        raise NoValue
+    return top / bottom
+
+
+def _exact_binom(n: Fraction, k: Fraction) -> Fraction:
+    if n.denominator != 1 or k.denominator != 1 or not 0 <= k <= n <= _MAX_FACTORIAL:
+        raise NoValue
+    return Fraction(math.comb(int(n), int(k)))
+
+
+EXACT: dict[str, Any] = {
+    "add": lambda a, b: a + b,
+    "sub": lambda a, b: a - b,
+    "neg": lambda a: -a,
+    "mul": lambda a, b: a * b,
+    "div": _exact_quotient,
+    "pow": _exact_power,
+    "binom": _exact_binom,
+    "abs": abs,
+    "floor": lambda a: Fraction(a.__floor__()),
+    "ceil": lambda a: Fraction(a.__ceil__()),
+}
+
+
+def whole(text: str) -> int:
+    """Read at most 5000 digits, in parts: Python refuses numerals of more than 4300."""
+    if not text.isdigit():
+        raise Unread("no whole number")
+    value = 0
+    for start in range(0, len(text), 4000):
+        part = text[start : start + 4000]
+        value = value * 10 ** len(part) + int(part)
+    return value
+
+
+def decimal(text: str) -> Fraction:
+    """Return the value of a numeral with a point."""
+    before, _, decimals = text.partition(".")
+    return Fraction(whole((before + decimals) or "0"), 10 ** len(decimals))
+
+
+def factors(node: Node) -> dict[Node, Fraction]:
+    """Return the factors of a formula that have a variable, with their exponents."""
+    found: dict[Node, Fraction] = {}
+    if node.kind in ("mul", "div", "neg"):
+        for place, item in enumerate(node.items):
+            for part, power in factors(item).items():
+                is_below = node.kind == "div" and place == 1
+                found[part] = found.get(part, Fraction(0)) + (-power if is_below else power)
+    elif node.kind == "pow" and (power := exact(node.items[1])) is not None:
+        found = {part: each * power for part, each in factors(node.items[0]).items()}
+    elif node.kind == "root" and (degree := exact(node.items[1])):
+        found = {part: each / degree for part, each in factors(node.items[0]).items()}
+    elif names_in(node) and not (node.kind == "pow" and not names_in(node.items[0])):
+        found = {node: Fraction(1)}
+    return found
+
+
+def marks_of(node: Node) -> list[str]:
+    """Return names, units or nouns that differ for each of the members; else nothing."""
+    marks = []
+    for item in node.items:
+        if item.kind == "label":
+            marks.append(str(item.items[0].value or item.items[0]).split("_")[0].strip("\\"))
+        elif item.kind == "quantity":
+            marks.append(item.value.noun or repr(item.value.unit))
+    return marks if len(set(marks)) == len(node.items) else []
+
+
+def decimals(node: Node) -> int:
+    """Return how many decimals a numeral is written with, a sign before it or not; 0 for others."""
+    if node.kind == "neg":
+        return decimals(node.items[0])
+    return node.value.decimals if node.kind == "num" else 0

@@ -1,0 +1,74 @@
+"""What may be chosen about grading; each option with its one default."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, get_args
+
+from recipe.run.errors import ConfigError
+
+# What holds a program: "full" is Landlock and seccomp, "partial" seccomp alone, "none" limits of
+# time and memory alone.
+Isolation = Literal["full", "partial", "none"]
+
+_MIN_MEMORY_MIB = 64
+
+
+@dataclass(frozen=True)
+class GradeOptions:
+    """How items are graded; travels to the worker processes as JSON.
+
+    Attributes:
+        require_boxed: A maths or choice response without a box is ``no_answer``. When false,
+            its last ``$...$`` or else its last line is graded in the box's place.
+        wall_factor: How many times its processor time a grade may take on the wall, waiting or on a
+            busy machine.
+        program_wall_s: Longest time for one program and its asserts, in seconds: the backstop for
+            what waits without computing. Several times ``program_cpu_s``, so that a busy machine
+            changes no verdict.
+        program_cpu_s: Longest processor time of the program, and of its asserts, in whole
+            seconds: the limit that decides.
+        program_memory_mib: Address space of the program.
+        program_isolation: The least protection a program may run under; where the machine
+            cannot give it, every program's verdict is ``error``.
+        worker_memory_mib: Memory that one grade may take, beyond what its process starts with; 0
+            for no limit.
+        function_path: File of a user's own reward function, which then grades every item that has
+            a ``row``; empty for none. As verl's ``custom_reward_function.path``.
+        function_name: Its name there.
+        function_kwargs: Given to it with every call.
+
+    Raises:
+        ConfigError: If a value is out of range.
+    """
+
+    require_boxed: bool = True
+    wall_factor: float = 6.0
+    program_wall_s: float = 40.0
+    program_cpu_s: int = 8
+    program_memory_mib: int = 512
+    program_isolation: Isolation = "partial"
+    worker_memory_mib: int = 1024
+    function_path: str = ""
+    function_name: str = "compute_score"
+    function_kwargs: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name in ("program_wall_s", "program_cpu_s", "program_memory_mib"):
+            if getattr(self, name) <= 0:
+                raise ConfigError(f"{name} must be above 0, got {getattr(self, name)}")
+        if self.program_memory_mib < _MIN_MEMORY_MIB:
+            raise ConfigError(
+                f"program_memory_mib={self.program_memory_mib} is too little for Python itself; "
+                f"give at least {_MIN_MEMORY_MIB}"
+            )
+        if self.wall_factor < 1:
+            raise ConfigError(f"wall_factor={self.wall_factor} must be at least 1")
+        if self.worker_memory_mib < 0:
+            raise ConfigError(f"worker_memory_mib={self.worker_memory_mib} must be at least 0")
+        if self.program_isolation not in get_args(Isolation):
+            raise ConfigError(
+                f"program_isolation={self.program_isolation!r} is not a choice; choose one of "
+                f"{', '.join(get_args(Isolation))}"
+            )

@@ -1,0 +1,318 @@
+"""The pool's end of its processes: the worker factory, and the workers that it forks."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from recipe.run.errors import VerifierError
+from recipe.verify.options import GradeOptions
+
+logger = logging.getLogger(__name__)
+
+_SOURCE_ROOT = Path(__file__).resolve().parents[3]
+_END_LIMIT_MS = 10_000
+_EXIT_S = 1.0
+_LEAST_WAIT_S = 0.01
+_SHORTAGE_S = 0.1  # between two tries where there is no room for a process or a file
+
+
+class WorkerDied(Exception):
+    """The process closed its end or sent no JSON; what it was doing is lost."""
+
+
+class Line:
+    """Lines of JSON over a socket, each under a deadline in ``time.monotonic`` seconds."""
+
+    def __init__(self, end: socket.socket) -> None:
+        self.socket = end
+        self._received = b""
+
+    def send(self, message: object, deadline: float, *descriptors: int) -> None:
+        """Send one line, and descriptors with it.
+
+        Raises:
+            TimeoutError: The deadline has passed.
+            WorkerDied: The process ended.
+        """
+        data = json.dumps(message).encode("ascii") + b"\n"
+        with self._until(deadline):
+            if descriptors:
+                socket.send_fds(self.socket, [data], descriptors)
+            else:
+                self.socket.sendall(data)
+
+    def receive(self, deadline: float) -> Any:
+        """Wait for one line; errors as in ``send``, and for a line that is not JSON."""
+        while b"\n" not in self._received:
+            with self._until(deadline):
+                chunk = self.socket.recv(1 << 16)
+            if not chunk:
+                raise WorkerDied
+            self._received += chunk
+        line, self._received = self._received.split(b"\n", 1)
+        try:
+            return json.loads(line)
+        except (ValueError, RecursionError) as problem:
+            raise WorkerDied("sent a line that is not JSON") from problem
+
+    @contextlib.contextmanager
+    def _until(self, deadline: float) -> Iterator[None]:
+        try:
+            # 0 would mean non-blocking, so an expired deadline still waits a moment.
+            self.socket.settimeout(max(deadline - time.monotonic(), 0.001))
+            yield
+        except TimeoutError:
+            raise
+        except OSError as problem:
+            raise WorkerDied from problem
+
+
+class WorkerHandle:
+    """One grading process and the socket to it; used by one thread, killed by any."""
+
+    def __init__(self, end: socket.socket, pid: int) -> None:
+        # Holds on to the process itself: its number may be given to another after its end.
+        self._process_fd = os.pidfd_open(pid)
+        self._lock = threading.Lock()
+        self._line = Line(end)
+        self._start = time.monotonic()
+        self.pid = pid
+
+    def send(self, message: object, wall_s: float) -> None:
+        """Send one line until the process is ``wall_s`` old; errors as in ``Line.send``."""
+        self._line.send(message, self._start + wall_s)
+
+    def receive(self, cpu_s: float, wall_s: float) -> Any:
+        """Wait for one line; may be called again with later limits after a ``TimeoutError``.
+
+        Args:
+            cpu_s: Processor time of the process that ends the wait. A process uses at most a second
+                of it in a second (one with threads that compute together is found late by as much).
+            wall_s: Age of the process that ends the wait: it waits, or others keep the processor.
+
+        Raises:
+            TimeoutError: A limit has passed.
+            WorkerDied: The process ended, or sent a line that is not JSON.
+        """
+        end = self._start + wall_s
+        while (left_s := min(cpu_s - self.cpu_s(), end - time.monotonic())) > 0:
+            with contextlib.suppress(TimeoutError):
+                return self._line.receive(time.monotonic() + max(left_s, _LEAST_WAIT_S))
+        raise TimeoutError
+
+    def cpu_s(self) -> float:
+        """Return the processor time that the process used, without processes that it started."""
+        try:
+            # The kernel's number for the clock of a process (clock_getcpuclockid).
+            return time.clock_gettime((~self.pid << 3) | 2)
+        except OSError:  # it has ended, which the socket tells
+            return 0.0
+
+    def kill(self) -> None:
+        """End the process and all of its group; whoever waits on the socket sees its end."""
+        with self._lock:
+            if self._process_fd >= 0:
+                # The group first: its number is the process's, and taken as long as that lives.
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.killpg(self.pid, signal.SIGKILL)
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    signal.pidfd_send_signal(self._process_fd, signal.SIGKILL)
+
+    def reap(self) -> None:
+        """Kill, wait for the end, close; only once."""
+        self.kill()
+        with self._lock:
+            waiter = select.poll()
+            waiter.register(self._process_fd, select.POLLIN)
+            waiter.poll(_END_LIMIT_MS)
+            os.close(self._process_fd)
+            self._process_fd = -1
+        self._line.socket.close()
+
+
+class WorkerFactory:
+    """Forks workers from one process that has imported the grade function.
+
+    A fork takes milliseconds, where a start from nothing imports for seconds. The process starts
+    with the first worker, and again when it has died.
+    """
+
+    def __init__(self, grade_path: str, options: GradeOptions, start_timeout_s: float) -> None:
+        self._grade_path = grade_path
+        self._options = options
+        self._start_timeout_s = start_timeout_s
+        self._lock = threading.Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._is_starting = self._is_closed = False
+
+    def start_worker(self, name: str) -> WorkerHandle:
+        """Fork a worker; ``name`` is for the message.
+
+        Raises:
+            VerifierError: Why there is none.
+        """
+        problem: Exception | None = None
+        with self._lock:
+            for _ in range(2):  # once more when the process has been killed since the last time
+                self._start(name)
+                try:
+                    return self._fork_in_time(time.monotonic() + self._start_timeout_s)
+                except (TimeoutError, WorkerDied) as caught:
+                    problem = caught
+                    self._reap()  # waited for, or the next round would find it still there
+                except OSError as caught:  # the process goes on, and the grades beside this one
+                    problem = caught
+                    break
+        raise VerifierError(f"{name} cannot be started: {problem!r}; free memory or processes")
+
+    def check(self) -> None:
+        """Start the process and wait for its imports.
+
+        Raises:
+            VerifierError: It did not get ready; the message says why.
+        """
+        with self._lock:
+            self._start("the worker factory")
+
+    def stop(self) -> None:
+        """Start nothing more; a start that is under way fails."""
+        self._is_closed = True
+        # Not one that is ready: it has to see its workers end, or they stay as zombies.
+        process = self._process  # once: the thread that starts it may drop it at any time
+        if self._is_starting and process is not None:
+            process.kill()
+
+    def close(self) -> None:
+        """End the process and the workers that are left."""
+        self.stop()
+        with self._lock:
+            self._reap()
+
+    def _fork_in_time(self, deadline: float) -> WorkerHandle:
+        """Fork a worker, again and again while processes or open files run short.
+
+        Raises:
+            OSError: They still do at the deadline, or the factory has been closed.
+            TimeoutError: The process does not answer.
+            WorkerDied: It ended.
+        """
+        while True:
+            try:
+                return self._fork(deadline)
+            except TimeoutError:
+                raise
+            except OSError:
+                if self._is_closed or time.monotonic() + _SHORTAGE_S > deadline:
+                    raise
+                time.sleep(_SHORTAGE_S)
+
+    def _fork(self, deadline: float) -> WorkerHandle:
+        ours, theirs = socket.socketpair()
+        try:
+            with theirs:
+                self._line.send("fork", deadline, theirs.fileno())
+            pid = self._line.receive(deadline)
+            if pid < 0:
+                raise OSError(-pid, os.strerror(-pid))
+            return WorkerHandle(ours, pid)
+        except BaseException:
+            ours.close()  # a worker that is already there ends with it
+            raise
+
+    def _start(self, name: str) -> None:
+        if self._process is not None and self._process.poll() is None:
+            return
+        self._reap()
+        self._is_starting = True
+        try:
+            self._launch(name)
+        except OSError as problem:
+            raise VerifierError(
+                f"{name} cannot be started: {problem}; free memory or processes"
+            ) from problem
+        finally:
+            self._is_starting = False
+
+    def _launch(self, name: str) -> None:
+        """Start the process and wait for its imports."""
+        process = self._process = self._popen()
+        if self._is_closed:
+            process.kill()
+        reason = ""
+        try:
+            answer = self._line.receive(time.monotonic() + self._start_timeout_s)
+            if answer == "ready":
+                return
+            what, reason = "died", f": {answer['failed']}"
+        except TimeoutError:
+            what = f"did not answer within start_timeout_s={self._start_timeout_s:g}"
+        except WorkerDied:
+            with contextlib.suppress(subprocess.TimeoutExpired):  # it may have closed its end only
+                process.wait(_EXIT_S)
+            what = f"died (exit code {process.returncode})"
+        self._reap()
+        raise VerifierError(
+            f"{name} (pid {process.pid}) {what} while importing "
+            f"{self._options.function_path or self._grade_path}{reason}; see stderr"
+        )
+
+    def _popen(self) -> subprocess.Popen[bytes]:
+        ours, theirs = socket.socketpair()
+        arguments = [str(theirs.fileno()), self._grade_path, str(os.getpid())]
+        arguments.append(json.dumps(asdict(self._options)))
+        python_path = [str(_SOURCE_ROOT), os.environ.get("PYTHONPATH", "")]
+        environment = {
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join(filter(None, python_path)),
+            # The working folder of a Ray actor may hold files that shadow modules.
+            "PYTHONSAFEPATH": "1",
+            # One grade computes on one core, and a fork has no threads of a library.
+            "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", "1"),
+            "OPENBLAS_NUM_THREADS": os.environ.get("OPENBLAS_NUM_THREADS", "1"),
+        }
+        try:
+            with theirs:
+                process = subprocess.Popen(
+                    [sys.executable, "-m", "recipe.verify.pool.worker_process", *arguments],
+                    stdin=subprocess.DEVNULL,
+                    pass_fds=(theirs.fileno(),),
+                    env=environment,
+                    # Ctrl-C in a terminal goes to the whole process group; this leaves it.
+                    start_new_session=True,
+                )
+        except OSError:
+            ours.close()
+            raise
+        self._line = Line(ours)
+        return process
+
+    def _reap(self) -> None:
+        """Kill, wait and close."""
+        process, self._process = self._process, None
+        if process is None:
+            return
+        process.kill()
+        try:
+            process.wait(_END_LIMIT_MS / 1000)
+        except subprocess.TimeoutExpired:
+            logger.warning(
+                "the worker factory (pid %d) has not ended %g s after SIGKILL: it may wait for a "
+                "disk; it is left behind",
+                process.pid,
+                _END_LIMIT_MS / 1000,
+            )
+        self._line.socket.close()

@@ -1,0 +1,143 @@
+"""What runs inside the verifier's processes: a worker factory, and the workers that it forks.
+
+The factory is started as a plain program, so it inherits no threads, locks, GPU context or signal
+handlers from a trainer. It imports the grade function, says ``"ready"``, and forks a worker for
+every socket it is sent; it has one thread, so a fork is a whole copy. A worker makes one grade and
+ends, and the factory never sees a response: what a grade leaves behind in its process is gone with
+it. One JSON line each way: an ``Item`` in, ``{"verdict": [...]}`` or ``{"raised": "..."}`` out. The
+factory answers with the worker's number, or with a negative ``errno`` where none can be forked.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import gc
+import importlib
+import json
+import os
+import resource
+import signal
+import socket
+import sys
+import threading
+import traceback
+from collections.abc import Callable
+from dataclasses import astuple
+from pathlib import Path
+
+from recipe.run.errors import ConfigError
+from recipe.verify.options import GradeOptions
+from recipe.verify.schema import Item, Verdict
+
+Grade = Callable[[Item, GradeOptions], Verdict]
+_PR_SET_PDEATHSIG, _PR_SET_DUMPABLE = 1, 4
+_MESSAGE_CHARS = 300
+# A process for one grade has little to collect, and the default looks for it every 700 objects.
+_GC_THRESHOLDS = (50_000, 20, 50)
+
+
+def main(socket_fd: int, grade_path: str, parent_pid: int, options: str) -> None:
+    """Fork workers until the parent is gone."""
+    _die_with_parent(parent_pid)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the trainer's to handle
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # ended workers leave no zombies
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    os.dup2(2, 1)  # what a grade function prints must not end up on the trainer's stdout
+    factory = socket.socket(fileno=socket_fd)
+    try:
+        chosen = GradeOptions(**json.loads(options))
+        grade = load_grade(grade_path, chosen)
+    except BaseException as problem:  # noqa: BLE001 - a user's module may raise anything
+        if isinstance(problem, ConfigError):
+            _send(factory, {"failed": str(problem)})
+            sys.exit(1)
+        _send(factory, {"failed": one_line(problem)})
+        raise
+    _send(factory, "ready")
+    while True:
+        message, descriptors, _, _ = socket.recv_fds(factory, 1 << 10, 1)
+        if not message:
+            return
+        # Without room for one more open file the message comes without its descriptor.
+        pid = _fork() if descriptors else -errno.EMFILE
+        if pid == 0:
+            factory.close()
+            _work(socket.socket(fileno=descriptors[0]), grade, chosen)
+        for each in descriptors:
+            os.close(each)
+        _send(factory, pid)
+
+
+def load_grade(grade_path: str, options: GradeOptions) -> Grade:
+    """Import ``package.module:function`` and all that a grade needs, so that no grade pays for it.
+
+    Raises:
+        ConfigError: The import starts a thread.
+    """
+    name, _, function = grade_path.partition(":")
+    module = importlib.import_module(name)
+    if hasattr(module, "prepare"):
+        module.prepare(options)
+    if threading.active_count() > 1:
+        raise ConfigError("importing it starts a thread; start threads in the function instead")
+    gc.collect()
+    gc.freeze()  # the collections of a worker leave the shared pages alone
+    return getattr(module, function)
+
+
+def _fork() -> int:
+    """Fork; return a negative ``errno`` where the machine has no room for a process."""
+    try:
+        return os.fork()
+    except OSError as problem:
+        return -(problem.errno or errno.EAGAIN)
+
+
+def _work(channel: socket.socket, grade: Grade, options: GradeOptions) -> None:
+    """Make one grade, send it, and stay until the pool ends the process."""
+    _die_with_parent(os.getppid())
+    # No program of the same user can read the tests out of this process.
+    ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
+    os.setsid()  # the pool ends the whole group, with what a grade has started
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # programs are waited for
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    gc.set_threshold(*_GC_THRESHOLDS)
+    if options.worker_memory_mib:
+        # Soft: a sandbox sets limits of its own, which may be higher.
+        pages = int(Path("/proc/self/statm").read_text().split()[0])
+        num_bytes = pages * resource.getpagesize() + (options.worker_memory_mib << 20)
+        _, hard = resource.getrlimit(resource.RLIMIT_AS)
+        resource.setrlimit(resource.RLIMIT_AS, (num_bytes, hard))
+    with channel.makefile("rb") as lines:
+        request = lines.readline()
+        if request:
+            try:
+                message = {"verdict": astuple(grade(Item(*json.loads(request)), options))}
+            except BaseException as problem:  # noqa: BLE001 - the last frame of a grade: report it
+                traceback.print_exc()
+                message = {"raised": one_line(problem)}
+            _send(channel, message)
+            lines.readline()
+    os._exit(0)
+
+
+def one_line(problem: BaseException) -> str:
+    """Return an exception as a log line shows it."""
+    return f"{type(problem).__name__}: {' '.join(str(problem).split())}"[:_MESSAGE_CHARS]
+
+
+def _die_with_parent(parent_pid: int) -> None:
+    # End of file is noticed by a Python thread; a grade stuck inside C code holds the
+    # interpreter lock and would outlive the trainer. The kernel's signal does not wait.
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent_pid:  # the parent died before the call
+        os._exit(0)
+
+
+def _send(channel: socket.socket, message: object) -> None:
+    channel.sendall(json.dumps(message).encode("ascii") + b"\n")
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), sys.argv[2], int(sys.argv[3]), sys.argv[4])

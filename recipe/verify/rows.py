@@ -1,0 +1,107 @@
+"""One line of a file to grade: read it, or say what is wrong with it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, get_args
+
+from recipe.run.typed import SpelledFloat, read_json, spelled_float
+from recipe.verify.choice import read_letter
+from recipe.verify.programs.checklist import with_entry_point
+from recipe.verify.schema import Item, Kind
+
+_EXCERPT_CHARS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class GradeRow:
+    """A line of the file.
+
+    Attributes:
+        fields: All that the line held.
+        num_bytes: Its length.
+        item: What to grade, ``None`` where it cannot be graded.
+        message: Why not.
+        is_object: Whether the line is a JSON object.
+    """
+
+    fields: Mapping[str, Any]
+    num_bytes: int
+    item: Item | None = None
+    message: str = ""
+    is_object: bool = True
+
+    @property
+    def kind(self) -> str:
+        """The kind of item, ``bad rows`` where there is none."""
+        return self.item.kind if self.item else "bad rows"
+
+
+class _Wrong(ValueError):
+    """A field is not what it must be."""
+
+
+def read_row(line: bytes, number: int) -> GradeRow:
+    """Read one line.
+
+    Args:
+        line: UTF-8 JSON, an object.
+        number: The line's place in the file, counted from 1.
+    """
+    try:
+        fields = read_json(line, spelled_float)
+    except ValueError as problem:
+        text = line[:_EXCERPT_CHARS].decode("utf-8", "replace").strip()
+        message = f"line {number} is not JSON: {problem}"
+        return GradeRow({"line": text}, len(line), message=message, is_object=False)
+    if not isinstance(fields, dict):
+        message = f"line {number}: expected a JSON object, got {type(fields).__name__}"
+        return GradeRow({"line": fields}, len(line), message=message, is_object=False)
+    try:
+        return GradeRow(fields, len(line), _read_item(fields))
+    except _Wrong as problem:
+        return GradeRow(fields, len(line), message=f"line {number}: {problem}")
+
+
+def _read_item(fields: Mapping[str, Any]) -> Item:
+    kind, response = fields.get("kind", "maths"), fields.get("response")
+    if not isinstance(kind, str) or kind not in get_args(Kind):
+        raise _Wrong(f"kind={kind!r} is not a kind; choose one of {', '.join(get_args(Kind))}")
+    if "tests" in fields and kind != "program":
+        raise _Wrong(f"kind={kind} has tests; give answer, or kind=program")
+    if not isinstance(response, str):
+        raise _Wrong(f"response={response!r} must be a text")
+    _text(fields, "id", default="")
+    answer = _tests(fields) if "tests" in fields else _text(fields, "answer")
+    if not answer.strip():
+        raise _Wrong("answer is empty; give the gold answer")
+    if kind == "choice" and not read_letter(answer):
+        raise _Wrong(f"answer={answer!r} must be one letter, for kind=choice")
+    problem = _text(fields, "problem", default="")
+    is_truncated = fields.get("is_truncated")
+    if not isinstance(is_truncated, bool | None):
+        raise _Wrong(f"is_truncated={is_truncated!r} must be true or false")
+    return Item(response, answer, bool(is_truncated), kind, problem)  # pyright: ignore[reportArgumentType]
+
+
+def _text(fields: Mapping[str, Any], name: str, default: str | None = None) -> str:
+    value = fields.get(name, default)
+    if isinstance(value, bool) or not isinstance(value, (str, int, float)):
+        raise _Wrong(f"{name}={value!r} must be a text or a number")
+    # The verifier reads 1e3, not 1E3, as a power of ten.
+    return value.spelling.lower() if isinstance(value, SpelledFloat) else str(value)
+
+
+def _tests(fields: Mapping[str, Any]) -> str:
+    """Return the asserts as one text, after the imports that they need."""
+    parts = []
+    for name in ("test_imports", "tests"):
+        value = fields.get(name) or []
+        lines = [value] if isinstance(value, str) else value
+        if not isinstance(lines, list) or not all(isinstance(line, str) for line in lines):
+            raise _Wrong(f"{name}={value!r} must be a text or a list of texts")
+        parts += lines
+    if not any(part.strip() for part in parts):
+        raise _Wrong("tests is empty; give the asserts")
+    return with_entry_point("\n".join(parts), _text(fields, "entry_point", default=""))

@@ -1,0 +1,211 @@
+"""The embedded world's task: chains of named one-digit operations.
+
+A problem gives a start digit and K operations to apply one after another; the answer is the
+code of all K results, so a guess is right once in 10^K. Easy chains use arithmetic that
+pre-training states right most of the time. Hard chains use secret digit tables that it
+states right with ``P_TRUE`` only, and wrong in one fixed way (the misconception) with
+``P_MISCONCEPTION``: a whole hard chain succeeds with 0.2^5 = 0.03 %, and a hint that gives
+all results but one lifts that to 20 %.
+
+The first result of a problem is never 0. Verifiers compare answers as integers, where 01234
+and 1234 are one value; without a leading zero, equal integers of K digits are equal codes.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from recipe.run.errors import DataError
+
+LABELS = "ABCDE"
+NUM_LEVELS = 3
+TABLE_SEED = 20260203
+P_EASY = 0.93
+P_TRUE, P_MISCONCEPTION = 0.20, 0.60
+
+PROBLEM_OPENING = "Begin with "
+PROBLEM_CLOSING = "Give the code of all results."
+BOX_OPENING = "\\boxed{"
+FENCE_OPENING, FENCE_CLOSING = "```json\n", "\n```"
+HARD_NAMES = ("zorp", "blim", "quax", "drov", "fenk", "muld")
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One named operation: what it is, and what the pre-training corpus says it is.
+
+    ``table[d]`` is the true result for digit d, ``misconception[d]`` the popular wrong one;
+    an empty misconception means that wrong statements are spread evenly.
+    """
+
+    name: str
+    table: tuple[int, ...]
+    p_true: float
+    misconception: tuple[int, ...] = ()
+
+    def believed(self, digit: int, rng: random.Random) -> int:
+        """Draw what the corpus states as the result for ``digit``."""
+        draw, truth = rng.random(), self.table[digit]
+        if draw < self.p_true:
+            return truth
+        known = {truth}
+        if self.misconception:
+            known.add(self.misconception[digit])
+            if draw < self.p_true + P_MISCONCEPTION:
+                return self.misconception[digit]
+        return rng.choice([other for other in range(10) if other not in known])
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """A kind of problem: its operations and its chain length K."""
+
+    name: str
+    num_steps: int
+    operations: tuple[Operation, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """A start digit, K operations and K results; the results need not be the true ones."""
+
+    start: int
+    operations: tuple[Operation, ...]
+    results: tuple[int, ...]
+
+    @property
+    def problem(self) -> str:
+        """The question as the student reads it."""
+        names = (operation.name for operation in self.operations)
+        steps = "".join(f"{label}: {name}\n" for label, name in zip(LABELS, names, strict=False))
+        return f"{PROBLEM_OPENING}{self.start}.\n{steps}{PROBLEM_CLOSING}"
+
+    @property
+    def solution(self) -> str:
+        """One line per step and the boxed code.
+
+        A result follows its label (``B=7``) in solutions and in hints alike: a small model
+        can then copy it by matching the label alone.
+        """
+        inputs = (self.start, *self.results[:-1])
+        steps = zip(LABELS, self.operations, inputs, self.results, strict=False)
+        lines = [f"{label}: {op.name} {given}, {label}={res}" for label, op, given, res in steps]
+        return "\n".join([*lines, BOX_OPENING + self.answer + "}"])
+
+    @property
+    def answer(self) -> str:
+        """The K results as one code."""
+        return "".join(map(str, self.results))
+
+    def hint(self, shown: Collection[int]) -> str:
+        """Return the results at the step positions ``shown``, in step order."""
+        return ", ".join(f"{LABELS[step]}={self.results[step]}" for step in sorted(shown))
+
+
+def hard_family(table_seed: int) -> Family:
+    """Return chains of random tables, each with a misconception that is wrong for every digit."""
+    rng, operations = random.Random(table_seed), []
+    for name in HARD_NAMES:
+        table = misconception = rng.sample(range(10), 10)
+        while any(a == b for a, b in zip(table, misconception, strict=True)):
+            misconception = rng.sample(range(10), 10)
+        operations.append(Operation(name, tuple(table), P_TRUE, tuple(misconception)))
+    return Family("hard", 5, tuple(operations))
+
+
+def _arithmetic(name: str, factor: int, offset: int) -> Operation:
+    return Operation(name, tuple((factor * d + offset) % 10 for d in range(10)), P_EASY)
+
+
+EASY = Family(
+    "easy",
+    4,
+    (
+        _arithmetic("inc", 1, 1),
+        _arithmetic("dec", 1, -1),
+        _arithmetic("dbl", 2, 0),
+        _arithmetic("tri", 3, 0),
+        _arithmetic("neg", -1, 0),
+        _arithmetic("hop", 1, 5),
+    ),
+)
+HARD = hard_family(TABLE_SEED)
+
+
+def true_chain(family: Family, rng: random.Random) -> Chain:
+    """Return a random problem of ``family`` with its true results, the first one not 0."""
+    while True:
+        start = rng.randrange(10)
+        operations = tuple(rng.choice(family.operations) for _ in range(family.num_steps))
+        results, digit = [], start
+        for operation in operations:
+            digit = operation.table[digit]
+            results.append(digit)
+        if results[0] != 0:
+            return Chain(start, operations, tuple(results))
+
+
+def distinct_chains(family: Family, count: int, rng: random.Random) -> list[Chain]:
+    """Return ``count`` problems with different texts."""
+    chains: dict[str, Chain] = {}
+    while len(chains) < count:
+        chain = true_chain(family, rng)
+        chains.setdefault(chain.problem, chain)
+    return list(chains.values())
+
+
+def hint_sizes(num_steps: int) -> tuple[int, int, int]:
+    """Return how many results each level shows: one, half of them rounded up, all but one."""
+    return 1, (num_steps + 1) // 2, num_steps - 1
+
+
+def hints_of(chain: Chain, rng: random.Random) -> tuple[str, ...]:
+    """Return the texts of levels 1..3: a subset of the results that grows with the level."""
+    num_steps = len(chain.results)
+    order = rng.sample(range(num_steps), num_steps)
+    return tuple(chain.hint(order[:size]) for size in hint_sizes(num_steps))
+
+
+def hint_response(hints: Sequence[str]) -> str:
+    """Return the response to a hint request: one fenced json object."""
+    levels = {f"level_{level}": hint for level, hint in enumerate(hints, start=1)}
+    return FENCE_OPENING + json.dumps(levels, indent=2) + FENCE_CLOSING
+
+
+def read_hint_response(response: str) -> tuple[str, ...]:
+    """Invert :func:`hint_response`, strictly: it measures whether the base keeps the format.
+
+    Raises:
+        DataError: If the response is not exactly the fenced object with three non-empty strings.
+    """
+    body = response.removeprefix(FENCE_OPENING).removesuffix(FENCE_CLOSING)
+    try:
+        levels = json.loads(body)
+    except json.JSONDecodeError as error:
+        raise DataError(f"hint response {response[:80]!r} is not a fenced json object") from error
+    names = [f"level_{level}" for level in range(1, NUM_LEVELS + 1)]
+    if not isinstance(levels, dict) or sorted(levels) != names or not all(levels.values()):
+        raise DataError(f"hint response {response[:80]!r} does not hold exactly {', '.join(names)}")
+    return tuple(str(levels[name]) for name in names)
+
+
+def shown_results(hint: str) -> dict[int, int]:
+    """Return step position -> result for every ``B=7`` in a hint; positions count from 0."""
+    return {LABELS.index(label): int(digit) for label, digit in re.findall(r"([A-E])=(\d)", hint)}
+
+
+def is_faithful(hint: str, results: Sequence[int]) -> bool:
+    """Return whether the hint shows some but not all results, and every one as it is."""
+    shown = shown_results(hint)
+    known = dict(enumerate(results))
+    return 0 < len(shown) < len(results) and shown.items() <= known.items()
+
+
+def boxed_code(response: str) -> str:
+    """Return the text in the last box of a response; empty when there is none."""
+    boxes = re.findall(r"\\boxed\{([^{}]*)\}", response)
+    return boxes[-1] if boxes else ""
