@@ -251,7 +251,7 @@ def test_an_interrupted_command_ends_with_one_line(program, monkeypatch, capsys)
     ("program", "is_ours"), [(PROGRAMS / "main_grade.py", True), (Path("another.py"), False)]
 )
 def test_an_interrupt_of_the_imports_shows_no_traceback_of_our_programs(program, is_ours):
-    code = f"import sys; sys.argv = [{str(program)!r}]; import recipe.hint.command; "
+    code = f"import sys; sys.argv = [{str(program)!r}]; import recipe.run.ending; "
     code += "raise KeyboardInterrupt"
     end = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert end.returncode == -signal.SIGINT

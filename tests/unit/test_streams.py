@@ -47,7 +47,7 @@ def test_a_reader_that_has_seen_enough_is_no_error(shell):
 
 def test_a_child_gets_no_file_of_the_program_for_a_closed_stream(tmp_path):
     script = (
-        "import recipe.hint.command, subprocess, sys\n"
+        "import recipe.run.ending, subprocess, sys\n"
         "with open(sys.argv[1], 'w') as file:\n"
         "    subprocess.run(['echo', 'x'], check=True)\n"
         "    assert file.fileno() > 2\n"
@@ -59,6 +59,6 @@ def test_a_child_gets_no_file_of_the_program_for_a_closed_stream(tmp_path):
 
 @pytest.mark.parametrize("name", ["stdout", "stderr"])
 def test_the_last_words_of_a_killed_program_are_there_where_nothing_is_buffered(name):
-    code = f"import recipe.hint.command, os, sys; sys.{name}.write('last'); os._exit(0)"
+    code = f"import recipe.run.ending, os, sys; sys.{name}.write('last'); os._exit(0)"
     end = subprocess.run([sys.executable, "-u", "-c", code], capture_output=True, check=False)
     assert getattr(end, name) == b"last"

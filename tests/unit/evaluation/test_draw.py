@@ -103,6 +103,7 @@ def test_no_method_and_no_source_of_hints_can_be_reached_from_the_loop_that_draw
     assert {name for name in imported if name.startswith("recipe.")} == {
         "recipe.run.errors",
         "recipe.study.evaluation.responses",
+        "recipe.hint.schema",
         "recipe.problems.schema",
         "recipe.verify.schema",
         "recipe.run.typed",
