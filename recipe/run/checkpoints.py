@@ -7,7 +7,6 @@ import json
 import os
 import re
 import shutil
-import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -27,11 +26,6 @@ _LATEST = "latest_checkpointed_iteration.txt"  # verl's own pointer
 _LATEST_WHOLE = "LATEST_COMPLETE"  # ours, which verl does not touch
 # Settings that name a file whose content is a part of the run, beside the training files.
 TEXT_FILES = ("hint.prompts", "reward.custom_reward_function.path")
-SEEN_WITHIN_S = 90.0  # a network disk may show another node's new file that late
-_POLL_S = 1.0
-_LARGE_BYTES = 1 << 24  # of a file whose content is not looked at: one of weights
-# A trainer process's own file, in the folder of the actor or the critic.
-_PART = re.compile(r"(?P<kind>\w+)_world_size_(?P<size>\d+)_rank_(?P<rank>\d+)\.pt")
 
 
 def step_folder(root: str | Path, step: int) -> Path:
@@ -44,7 +38,6 @@ def mark_complete(
     step: int,
     *,
     needs: Sequence[str] = (),
-    seen_within_s: float = SEEN_WITHIN_S,
     **facts: Any,
 ) -> None:
     """Mark the checkpoint of ``step`` as whole, list its files, and point verl at it.
@@ -53,23 +46,18 @@ def mark_complete(
         root: Folder of the run's checkpoints.
         step: The checkpoint's.
         needs: Parts that must have files, such as ``actor``.
-        seen_within_s: How late files of other nodes may be seen.
         facts: Of the run, for the check when it is resumed: the digests of its files
             (``digests_of_run``), and ``lines``, the sizes of its files of lines.
 
     Raises:
-        HintError: If a trainer process's files are not on this machine's disk.
+        HintError: If a part is not on this machine's disk.
     """
     folder = step_folder(root, step)
-    deadline = time.monotonic() + seen_within_s
-    while fault := _missing_part(folder, needs):
-        if time.monotonic() >= deadline:
-            raise HintError(
-                f"{fault}: trainer.default_local_dir (by default in hint.run_dir) must be on a "
-                f"disk that all nodes share. Start again on one; trainer.resume_mode=auto goes on "
-                f"from the last complete checkpoint"
-            )
-        time.sleep(_POLL_S)
+    if missing := [name for name in needs if not (folder / name).is_dir()]:
+        raise HintError(
+            f"{folder} has no folder {missing[0]}: trainer.default_local_dir (by default in "
+            f"hint.run_dir) must be on a disk that all nodes share"
+        )
     files = sorted(path for path in folder.rglob("*") if path.is_file() and path.name != COMPLETE)
     sizes = {str(path.relative_to(folder)): path.stat().st_size for path in files}
     for path in files:
@@ -77,43 +65,9 @@ def mark_complete(
             # verl's too: the marker must not outlive what it marks. What other nodes have written
             # to a shared disk is brought there when they close their files.
             os.fsync(file.fileno())
-    digests = {name: file_sha256(folder / name) for name in sizes if sizes[name] < _LARGE_BYTES}
-    said = {"step": step, "bytes": sizes, "sha256": digests, **facts}
+    said = {"step": step, "bytes": sizes, **facts}
     write_whole(folder / COMPLETE, json.dumps(said, indent=1) + "\n")
     point_at(root, step)
-
-
-def _missing_part(folder: Path, needs: Sequence[str]) -> str:
-    """Say what of a checkpoint is not on this machine's disk; "" if nothing."""
-    empty = [f"{folder / name} is not there" for name in needs if not (folder / name).is_dir()]
-    return (empty or [_missing_ranks(folder / "actor") or _missing_ranks(folder / "critic")])[0]
-
-
-def _missing_ranks(part: Path) -> str:
-    """Say which of the trainer's processes have no file in a folder; "" if all have.
-
-    Files of a former run with another number of processes may lie beside them: the newest file
-    tells how many there are now.
-    """
-    found = [(path, match) for path in part.glob("*.pt") if (match := _PART.fullmatch(path.name))]
-    if not found:
-        return ""
-    _, newest = max(found, key=lambda each: each[0].stat().st_mtime_ns)
-    size = int(newest["size"])
-    ranks: dict[str, set[int]] = {}
-    for _, match in found:
-        if int(match["size"]) == size:
-            ranks.setdefault(match["kind"], set()).add(int(match["rank"]))
-    missing = {kind: sorted({*range(size)} - there) for kind, there in sorted(ranks.items())}
-    if not any(missing.values()):
-        return ""
-    kind = max(missing, key=lambda each: len(missing[each]))
-    shown = ", ".join(map(str, missing[kind][:8])) + (", ..." if len(missing[kind]) > 8 else "")
-    return (
-        f"{part} has the files {kind}_world_size_{size}_rank_*.pt of "
-        f"{size - len(missing[kind])} of {size} trainer processes; those of rank {shown} lie on "
-        f"the disks of their nodes, under the same path"
-    )
 
 
 def digests_of(files: str | Iterable[str]) -> dict[Path, str]:
@@ -246,24 +200,18 @@ def said_of(folder: Path) -> dict[str, Any]:
 
 
 def check_undamaged(folder: Path) -> None:
-    """Refuse a checkpoint whose files are not those that it was marked with.
-
-    Large files (weights) are checked by size only.
+    """Refuse a checkpoint with a file that is missing or has another size than when it was saved.
 
     Raises:
-        ConfigError: If a file is missing, has another size or another content.
+        ConfigError: Naming the file.
     """
-    said = said_of(folder)
-    digests = said.get("sha256", {})
-    for name, expected in said.get("bytes", {}).items():
+    for name, expected in said_of(folder).get("bytes", {}).items():
         path = folder / name
         found = f"{path.stat().st_size} bytes" if path.is_file() else "nothing"
         if found != f"{expected} bytes":
             raise _damaged(
                 folder, f"{found} at {name}, expected {expected} bytes as when it was saved"
             )
-        if name in digests and file_sha256(path) != digests[name]:
-            raise _damaged(folder, f"other content at {name} than when it was saved")
 
 
 def _damaged(folder: Path, what: str) -> ConfigError:

@@ -7,7 +7,7 @@ import os
 import re
 import shlex
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
@@ -24,7 +24,7 @@ from recipe.run.errors import HintError, StallError
 from recipe.run.folder_lock import claimed
 from recipe.run.paths import make_absolute
 from recipe.run.ray_logs import engine_error, keep_logs
-from recipe.run.ray_services import RayServices, must_keep_calling, starting
+from recipe.run.ray_services import RayServices, starting
 from recipe.run.reporter import Pace, closing_lines, stopped_line
 from recipe.run.run_folder import RunFolder, keep_config
 from recipe.run.task_runner import HintTaskRunner, is_training, remote_runner, run_folders
@@ -35,7 +35,6 @@ from recipe.study.evaluation_run import EvaluationRunner
 _STEP = re.compile(r"^(step|samples) (\d+)/(\d+)")
 _POLL_S = 0.2
 _PRINT_EVERY_S = 10.0
-_END_S = 120.0  # for the end of Ray, and a copy of its logs
 _ELSEWHERE = "root cause"  # vLLM's errors name no reason; they point at the output of its engine
 _NO_ERROR = (
     "It wrote no error on this machine: it was killed (check dmesg for the OOM killer), or ran on "
@@ -50,13 +49,11 @@ class _StartedRay(NamedTuple):
         folder: The run's.
         session: Ray's folder of logs.
         services: Ray's own processes.
-        report_alive: To be called again and again, to show that this process waits for no disk.
     """
 
     folder: RunFolder
     session: Path
     services: RayServices
-    report_alive: Callable[[], None]
 
 
 def launch(config: DictConfig) -> list[str]:
@@ -103,7 +100,6 @@ def run_to_its_end(config: DictConfig, runner_class: type) -> RunFolder:
         try:
             while not ray.wait([job], timeout=_POLL_S)[0]:
                 raise_deferred()
-                started.report_alive()
                 console.show()
                 if silence.length_s() > limit_s:
                     raise StallError(
@@ -175,18 +171,11 @@ def _started_ray(config: DictConfig) -> Iterator[_StartedRay]:
         with starting(config.hint.watchdog.queue_s):
             context = cast(Any, ray.init(**arguments))
         raise_on_sigterm()  # Ray has set a handler that ends the process silently
-        cluster = context.address_info
-        session = Path(cluster["session_dir"]) / "logs"
-        services = RayServices(cluster["gcs_address"])
-        watchdog = config.hint.watchdog
-        limit_s = watchdog.queue_s + watchdog.answer_s + _END_S
-        reasons = [f"neither the disk of {folder.root} nor Ray answered for {limit_s:g} s"]
-        with deferred_signals(), must_keep_calling(limit_s, reasons) as report_alive:
+        session = Path(context.address_info["session_dir"]) / "logs"
+        services = RayServices()
+        with deferred_signals():
             try:
-                yield _StartedRay(folder, session, services, report_alive)
-            except HintError as error:  # what is told first, if Ray does not end after it
-                reasons.insert(0, str(error))
-                raise
+                yield _StartedRay(folder, session, services)
             finally:
                 _end_ray(services, session, folder.logs / "ray")
 

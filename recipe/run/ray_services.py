@@ -5,11 +5,10 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-import socket
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import psutil
@@ -21,7 +20,6 @@ from recipe.run.errors import StallError, Terminated, one_line
 _STOPPED_S = 30.0  # Ray gives up by itself after a minute
 _LOOK_EVERY_S = 5.0  # for new processes: a look reads all of the machine's
 _SHUTDOWN_S, _EXIT_S = 30.0, 10.0
-_LOOK_S = 1.0
 _NAMES = ("gcs_server", "raylet")
 _DO = "check dmesg for the OOM killer, then run the command again"
 _GONE = (psutil.NoSuchProcess, psutil.AccessDenied)
@@ -57,17 +55,9 @@ class RayServices:
     is stopped keeps Ray's own shutdown waiting forever. A cluster that was joined has none here.
     """
 
-    def __init__(self, gcs_address: str) -> None:
-        """Look for the services among this process's children.
-
-        Args:
-            gcs_address: ``host:port`` of the cluster's GCS.
-        """
+    def __init__(self) -> None:
         children = psutil.Process().children(recursive=True)
         self._services = {name: each for each in children if (name := _name(each)) in _NAMES}
-        # After a request to end it answers no more, and lives on for longer than Ray waits.
-        host, _, port = gcs_address.rpartition(":")
-        self._gcs_address = (host, int(port)) if "gcs_server" in self._services else None
         self._started: dict[int, psutil.Process] = {}
         self._running_at = dict.fromkeys(self._services, time.monotonic())
         self._looked_at = 0.0
@@ -76,7 +66,7 @@ class RayServices:
         """Look at each.
 
         Raises:
-            StallError: If one died, accepts no connections, or has been stopped for half a minute.
+            StallError: If one died, or has been stopped for half a minute.
         """
         for name, service in self._services.items():
             status = _status(service)
@@ -91,16 +81,12 @@ class RayServices:
                 )
         if time.monotonic() - self._looked_at > _LOOK_EVERY_S:
             self._look()
-            if self._is_gcs_closed():
-                raise StallError(f"Ray's process gcs_server no longer accepts connections; {_DO}")
 
     def shut_down(self) -> None:
         """End Ray; what does not end by itself is killed."""
         self._look()
-        is_closed = self._is_gcs_closed()
-        for name, service in self._services.items():
-            is_ending = is_closed and name == "gcs_server"
-            if is_ending or _status(service) == psutil.STATUS_STOPPED:
+        for service in self._services.values():
+            if _status(service) == psutil.STATUS_STOPPED:
                 _kill(service)
         impatience = threading.Timer(_SHUTDOWN_S, self.kill_all)
         impatience.daemon = True
@@ -122,17 +108,6 @@ class RayServices:
             with contextlib.suppress(*_GONE):
                 found = service.children(recursive=True)
                 self._started |= {each.pid: each for each in found}
-
-    def _is_gcs_closed(self) -> bool:
-        if self._gcs_address is None:
-            return False
-        try:
-            socket.create_connection(self._gcs_address, timeout=1.0).close()
-        except ConnectionRefusedError:
-            return True
-        except OSError:  # too busy to answer, or stopped
-            return False
-        return False
 
 
 def wait_until_gone(processes: Iterable[psutil.Process], limit_s: float) -> None:
@@ -186,37 +161,6 @@ def starting(limit_s: float) -> Iterator[None]:
         raise
     except Exception as error:  # noqa: BLE001 - Ray raises bare ones
         raise StallError(f"Ray did not start: {one_line(error)}") from error
-    finally:
-        is_done.set()
-
-
-@contextlib.contextmanager
-def must_keep_calling(limit_s: float, reasons: Sequence[str]) -> Iterator[Callable[[], None]]:
-    """End this process if the block stops calling the function that it is given.
-
-    A call that waits for a disk cannot be interrupted.
-
-    Args:
-        limit_s: Longest time between two calls, and from the last one to the end of the block.
-        reasons: What is told then.
-    """
-    is_done = threading.Event()
-    num_looks = 0  # since the last call; a stopped process looks at nothing
-
-    def watch() -> None:
-        nonlocal num_looks
-        while not is_done.wait(_LOOK_S):
-            num_looks += 1
-            if num_looks * _LOOK_S > limit_s:
-                _give_up("; then ".join(reasons))
-
-    def call() -> None:
-        nonlocal num_looks
-        num_looks = 0
-
-    threading.Thread(target=watch, name="must-keep-calling", daemon=True).start()
-    try:
-        yield call
     finally:
         is_done.set()
 

@@ -122,11 +122,6 @@ class Watchdog:
             with self._lock:
                 self._stack.remove(phase)
 
-    @property
-    def is_limiting(self) -> bool:
-        """Whether the main thread is in a phase."""
-        return bool(self._stack)
-
     def stop(self) -> None:
         """End the thread."""
         self._stop.set()

@@ -46,7 +46,6 @@ from recipe.run.checkpoints import (
 )
 from recipe.run.errors import ConfigError
 from recipe.run.liveness import Liveness, ready, watch_servers
-from recipe.run.queue_limit import limited_queue
 from recipe.run.ray_services import queue_actors
 from recipe.run.reporter import StepReporter
 from recipe.run.run_folder import METRICS_FILE, RunFolder, plain
@@ -245,8 +244,7 @@ class HintMixin(CreditMixin):
         self.replay_buffer.answers = lambda: {
             name: answer for name, answer in liveness.answers().items() if name in agents
         }
-        limit_s = self.hint.watchdog.answer_s
-        with liveness.watching(), limited_queue(self.watchdog, limit_s), self._opening_limit:
+        with liveness.watching(), self._opening_limit:
             self._opening_limit.enter_context(self._backends_limit())
             super().fit(agent_loop_manager)
 

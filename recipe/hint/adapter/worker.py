@@ -24,7 +24,6 @@ from recipe.hint.adapter.engine import LoopPasses
 from recipe.hint.adapter.engine_builder import EngineBuilder
 from recipe.hint.adapter.hint_sources import parts_of_training, teacher_of
 from recipe.hint.adapter.in_flight import problems_in_flight
-from recipe.hint.adapter.node import fault_of_node
 from recipe.hint.adapter.sampling_guard import IDLE
 from recipe.hint.adapter.tracing import Traces, is_tracing, traced
 from recipe.hint.record import Outcome
@@ -47,7 +46,7 @@ _FATAL_NAMES = ("EngineDeadError", "EngineGenerateError", "ActorDiedError")
 class HintWorker(_WorkerTQ):
     """One coroutine per prompt: sample, decide, publish once."""
 
-    _fault = ""  # why this worker can work on no prompt
+    _fault = ""  # why this worker cannot go on
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         # Not super().__init__(): Ray ships this class by value, and the parent's own
@@ -61,7 +60,6 @@ class HintWorker(_WorkerTQ):
         self._under_way: dict[str, tuple[Any, float]] = {}  # uid -> problem, when it began
         config = self.config
         self._settings = settings = settings_of(config)
-        self._fault = fault_of_node(config, settings)
         self._slots = asyncio.Semaphore(settings.max_in_flight)
         self._validation_slots = asyncio.Semaphore(validation_slots(config))
         engines = EngineBuilder(self, settings)
@@ -83,9 +81,8 @@ class HintWorker(_WorkerTQ):
         """Return at once what the worker is waiting for.
 
         Raises:
-            HintError: If its node cannot work on prompts, or the end of one could not be told.
-                Raised here: Ray would report an error of ``__init__`` as a dead actor with a
-                stack, and nobody awaits that of a prompt.
+            HintError: If the end of a prompt could not be told. Raised here, since nobody awaits
+                the error of a prompt.
         """
         if self._fault:
             raise HintError(self._fault)

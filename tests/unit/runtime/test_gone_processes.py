@@ -52,7 +52,7 @@ def children(monkeypatch, *looks):
 
 def test_services_are_found_beside_a_process_that_has_just_ended(monkeypatch):
     children(monkeypatch, ["gone", "raylet", "python"])
-    assert list(RayServices("127.0.0.1:1")._services) == ["raylet"]
+    assert list(RayServices()._services) == ["raylet"]
 
 
 def test_the_start_of_ray_stays_watched_after_a_process_that_has_just_ended(monkeypatch):
