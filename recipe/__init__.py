@@ -2,5 +2,7 @@
 
 from pathlib import Path
 
-REPOSITORY = Path(__file__).resolve().parents[1]
-PROGRAMS = REPOSITORY / "recipe" / "hint"  # where main_*.py are
+# What holds configs/ and data/: the clone, where recipe/configs and recipe/data are links to its
+# folders, or the installed package, which has copies of them.
+REPOSITORY = (Path(__file__).parent / "configs").resolve().parent
+PROGRAMS = Path(__file__).resolve().parent / "hint"  # where main_*.py are

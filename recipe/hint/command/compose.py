@@ -110,20 +110,15 @@ def _files_of(name: str) -> Path | None:
 
 
 def set_config_paths() -> None:
-    """Tell Hydra where this repository, its methods and verl keep their settings.
+    """Tell Hydra where this package, its methods and verl keep their settings.
 
     verl is found, not imported: importing it takes seconds, and its plugins read the
     environment that only the settings decide.
     """
-    repository = os.environ.setdefault("HINT_REPO", str(REPOSITORY))
-    if not Path(repository, "configs").is_dir():
-        raise ConfigError(
-            f"{repository} has no folder configs, which holds the presets: install the package "
-            f"from a clone (pip install -e .), or give the clone as HINT_REPO"
-        )
+    os.environ["HINT_REPO"] = str(REPOSITORY)
     spec = importlib.util.find_spec("verl")
     if spec is None or not spec.submodule_search_locations:
-        raise ConfigError("verl is not installed in this Python; run scripts/setup.sh")
+        raise ConfigError("verl is not installed in this Python; see Install in README.md")
     package = Path(next(iter(spec.submodule_search_locations)))
     os.environ["HINT_VERL_CONFIG"] = str(package / "trainer" / "config")
     ConfigStore.instance().store(name="method_settings", node=method_defaults())
@@ -148,7 +143,7 @@ def explain(error: Exception, argv: Sequence[str], config_dir: Path) -> str:
     if isinstance(error, MissingConfigException) and error.missing_cfg_file:
         group, _, value = error.missing_cfg_file.partition("/")
         there = f"choose one of {', '.join(error.options)}" if error.options else "there is none"
-        reported = config_dir.parents[2] / "configs/experiment/reported.csv"
+        reported = _OWN_GROUPS / "experiment/reported.csv"
         if group == "experiment" and reported.is_file():
             for run in csv.DictReader(reported.read_text("utf-8").splitlines()):
                 if run["replaces"] == value:
