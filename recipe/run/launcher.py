@@ -25,7 +25,7 @@ from recipe.run.folder_lock import claimed
 from recipe.run.paths import make_absolute
 from recipe.run.ray_logs import engine_error, keep_logs
 from recipe.run.ray_services import RayServices, starting
-from recipe.run.reporter import Pace, closing_lines, stopped_line
+from recipe.run.reporter import closing_lines, stopped_line
 from recipe.run.run_folder import RunFolder, keep_config
 from recipe.run.task_runner import HintTaskRunner, is_training, remote_runner, run_folders
 from recipe.run.watchdog import read_fatal, sentence_of, silence_of, text_of
@@ -241,7 +241,6 @@ class _Console:
         self._path = path
         self._seen = 0
         self._bar: tqdm | None = None
-        self._pace: Pace | None = None
         self._printed_at = time.monotonic()
 
     def show(self) -> None:
@@ -256,10 +255,10 @@ class _Console:
         self._seen += len(whole) + 1
         for line in whole.decode(errors="replace").split("\n"):
             match = _STEP.match(line)
-            if not match or match[1] == "step":
-                tqdm.write(line)
             if match:
                 self._advance(match[1], int(match[2]), int(match[3]))
+            if not match or match[1] == "step" or self._is_due(match[2] == match[3]):
+                tqdm.write(line)
 
     def close(self) -> None:
         """Remove the bar."""
@@ -275,13 +274,12 @@ class _Console:
                 total=total, initial=first, unit=unit.removesuffix("s"), leave=False, disable=None
             )
         self._bar.update(done - self._bar.n)
-        if unit == "samples" and self._bar.disable:
-            self._print_count(done, total)
 
-    def _print_count(self, done: int, total: int) -> None:
-        """Print the number of samples from time to time where no bar shows it."""
-        self._pace = self._pace or Pace(total)
-        left = self._pace.left(done)
-        if time.monotonic() - self._printed_at >= _PRINT_EVERY_S or done == total:
-            self._printed_at = time.monotonic()
-            tqdm.write(f"samples {done}/{total}{left and f'  {left}'}")
+    def _is_due(self, is_last: bool) -> bool:
+        """Return whether to print a number of samples, where no bar shows it."""
+        if not self._bar or not self._bar.disable:
+            return False
+        if not is_last and time.monotonic() - self._printed_at < _PRINT_EVERY_S:
+            return False
+        self._printed_at = time.monotonic()
+        return True

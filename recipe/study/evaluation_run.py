@@ -57,7 +57,10 @@ class EvaluationRunner(HintTaskRunner):
         total = len(problems) * settings["num_samples"]
         if missing < total:
             folder.say(f"{total - missing} of {total} samples are on disk")
-        progress = Progress(target, folder.say, total=total, done=total - missing)
+        concurrency = problems_in_flight(config)
+        # vLLM samples half of what is under way.
+        at_once = concurrency * settings["num_samples"] // 2
+        progress = Progress(target, folder.say, total=total, done=total - missing, at_once=at_once)
         if jobs:
             folder.say("starting the vLLM replicas ...")
             with start_limit(config, watchdog):
@@ -77,7 +80,7 @@ class EvaluationRunner(HintTaskRunner):
                         jobs,
                         rows,
                         folder=target,
-                        concurrency=problems_in_flight(config),
+                        concurrency=concurrency,
                         progress=progress,
                     )
                 )

@@ -21,6 +21,7 @@ from omegaconf import DictConfig, OmegaConf, open_dict
 from recipe.hint.schema import Response, seed_at
 from recipe.problems.schema import Problem
 from recipe.run.errors import ConfigError, DataError, HintError, TeacherSilentError
+from recipe.run.reporter import duration
 from recipe.run.typed import read_json
 from recipe.run.whole_file import write_whole
 from recipe.study.evaluation.responses import Done, append_responses, file_sha256
@@ -294,27 +295,43 @@ class Progress:
     """Reports how many responses there are, and keeps each benchmark's time over all sessions.
 
     A benchmark's time runs from its first problem to its last; ``clock.json`` holds it.
+
+    Args:
+        folder: ``RUN/evaluation``.
+        say: Takes the lines of the console.
+        total: Responses that there will be.
+        done: Those on disk already.
+        at_once: Responses that are sampled at the same time.
     """
 
-    def __init__(self, folder: Path, say: Callable[[str], None], *, total: int, done: int) -> None:
+    def __init__(
+        self, folder: Path, say: Callable[[str], None], *, total: int, done: int, at_once: int = 1
+    ) -> None:
         self._path = folder / "clock.json"
         self._before: dict[str, float] = _read_object(self._path) if self._path.exists() else {}
         self._first: dict[str, float] = {}
         self._last: dict[str, float] = {}
         self._say = say
         self._total = total
-        self._done = done
+        self._done_before = self._done = done
+        self._at_once = at_once
+        self._began: float | None = None
         self._said = 0.0
 
     def __call__(self, benchmark: str, count: int) -> None:
         """Count ``count`` more responses of a benchmark; not every call prints a line."""
         now = time.monotonic()
+        self._began = self._began or now
         self._first.setdefault(benchmark, now)
         self._last[benchmark] = now
         self._done += count
         if count and (now - self._said > _SAY_EVERY_S or self._done == self._total):
             self._said = now
-            self._say(f"samples {self._done}/{self._total}")
+            left = self._total - self._done
+            # Those under way are half done in the mean: the first of many to end would say hours.
+            drawn = self._done - self._done_before + min(self._at_once, left) / 2
+            time_left = f"  {duration((now - self._began) * left / drawn)} left" if left else ""
+            self._say(f"samples {self._done}/{self._total}{time_left}")
             self.save()
 
     def seconds(self, benchmark: str) -> float:

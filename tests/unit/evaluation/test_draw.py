@@ -226,6 +226,22 @@ def test_a_damaged_file_of_an_evaluation_that_goes_on_is_named(tmp_path, text):
         Progress(tmp_path, print, total=1, done=0)
 
 
+@pytest.mark.parametrize(
+    "done, after_s, left",
+    [(4, 100.0, "3 min"), (128, 150.0, "2 min"), (252, 200.0, "3 s"), (256, 240.0, None)],
+)
+def test_the_first_of_many_responses_at_once_do_not_make_the_time_left_hours(
+    tmp_path, monkeypatch, done, after_s, left
+):
+    now, said = 50.0, []
+    monkeypatch.setattr(module.time, "monotonic", lambda: now)
+    progress = Progress(tmp_path, said.append, total=300, done=44, at_once=256)
+    progress("a", 0)
+    now += after_s
+    progress("a", done)
+    assert said == [f"samples {done + 44}/300" + (f"  {left} left" if left else "")]
+
+
 def drawing():
     """The settings of an evaluation."""
     return OmegaConf.create(

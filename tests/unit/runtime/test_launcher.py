@@ -11,7 +11,6 @@ from recipe.run.errors import ConfigError
 from recipe.run.folder_lock import claimed
 from recipe.run.launcher import _Console
 from recipe.run.ray_logs import engine_error, keep_logs
-from recipe.run.reporter import Pace
 from recipe.run.run_folder import RunFolder
 
 OURS, THEIRS, IDLE = "a" * 56, "b" * 56, "c" * 56
@@ -132,7 +131,6 @@ def test_a_start_takes_away_no_line_of_an_earlier_one(tmp_path):
 def test_in_a_file_an_evaluation_tells_its_samples_from_time_to_time(tmp_path, monkeypatch):
     now = 1000.0
     monkeypatch.setattr(launcher.time, "monotonic", lambda: now)
-    monkeypatch.setattr(launcher, "Pace", lambda total: Pace(total, clock=lambda: now))
     monkeypatch.setattr("sys.stderr", io.StringIO())  # no terminal, so no bar
     monkeypatch.setattr("sys.stdout", shown := io.StringIO())
     path = tmp_path / "console.log"
@@ -142,7 +140,7 @@ def test_in_a_file_an_evaluation_tells_its_samples_from_time_to_time(tmp_path, m
     for done in (10, 20, 30, 40, 50):
         now += 4.0
         with path.open("a") as file:
-            file.write(f"samples {done}/50\n")
+            file.write(f"samples {done}/50  {50 - done} s left\n")
         console.show()
-    # After 30 samples 20 are left: two times 4 s.
-    assert shown.getvalue().splitlines() == ["samples 30/50  8 s left", "samples 50/50"]
+    told = ["samples 30/50  20 s left", "samples 50/50  0 s left"]
+    assert shown.getvalue().splitlines() == told
