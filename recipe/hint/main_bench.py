@@ -6,7 +6,7 @@ main_bench.py turns [turns.*=...] [settings]      processor time of a turn, in h
 main_bench.py scale [name=value ...]              methods and modes on up to 512 simulated replicas;
                                                   a list of values gives a row for each
 
-docs/performance.md explains the arguments and has the results.
+docs/lab/performance.md explains the arguments and has the results.
 """
 
 from __future__ import annotations

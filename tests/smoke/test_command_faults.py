@@ -1,6 +1,6 @@
 """A command that is ended, and one whose Ray or driver dies or stops; the driver only waits.
 
-The whole training under faults is the campaign's (docs/reliability.md).
+The whole training under faults is the campaign's (docs/lab/reliability.md).
 """
 
 import contextlib

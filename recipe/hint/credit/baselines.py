@@ -1,7 +1,7 @@
 """Baselines: what a reward is compared with.
 
 No baseline of :func:`minus_baseline` depends on the row's own action, so none changes the expected
-gradient (docs/credit.md).
+gradient (docs/lab/credit.md).
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ class SelfGenerated:
     """Ask up to ``attempts`` times; every attempt is a new sample.
 
     Source: Liao et al. 2026, arXiv:2602.03143. The authors' release repeats one greedy text;
-    here each attempt has a seed of its own (docs/deviations.md#sage).
+    here each attempt has a seed of its own (docs/lab/deviations.md#sage).
     """
 
     def __init__(self, *, texts: Texts, attempts: int, max_level: int) -> None:

@@ -41,7 +41,7 @@ class SolutionPrefix:
 
     Source: Liu et al. 2025, arXiv:2507.10628 (25, 50 and 75 % of the characters). Different: a
     prefix ends before the final answer, and never inside a formula or a command
-    (docs/deviations.md#ghpo).
+    (docs/lab/deviations.md#ghpo).
 
     Args:
         ratios: Shares in (0, 1), growing.

@@ -83,7 +83,7 @@ class ArcherSettings(MethodSettings):
 class Archer(MultiTurn):
     """Answer, then revise; each utterance earns Q - V of a critic that learns off policy.
 
-    Source: Zhou et al. 2024, arXiv:2402.19446. Deviations: docs/deviations.md#archer.
+    Source: Zhou et al. 2024, arXiv:2402.19446. Deviations: docs/lab/deviations.md#archer.
     """
 
     settings_cls = ArcherSettings

@@ -62,7 +62,7 @@ class Ghpo(Method):
 
     Source: Liu et al. 2025, arXiv:2507.10628. Accuracy alone decides what is difficult; the form
     only adds to the reward. Every group trains under the prompt it was sampled from
-    (docs/deviations.md#ghpo).
+    (docs/lab/deviations.md#ghpo).
     """
 
     settings_cls = GhpoSettings

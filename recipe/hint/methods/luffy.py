@@ -42,7 +42,7 @@ class Luffy(OwnCredit):
     The solution stays out of the group if the verifier does not call it right, and if no response
     is right but a grade failed: a response that may be right must not be pushed down.
 
-    Source: Yan et al. 2025, arXiv:2504.14945. Deviations: docs/deviations.md#luffy.
+    Source: Yan et al. 2025, arXiv:2504.14945. Deviations: docs/lab/deviations.md#luffy.
     """
 
     settings_cls: ClassVar[type] = LuffySettings

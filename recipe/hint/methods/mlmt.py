@@ -94,7 +94,7 @@ class Mlmt(ScoreGuided):
 
     A turn is compared with its siblings: first turns of one prompt, feedback on one attempt,
     refinements of one feedback where there are several.
-    Source: MLMT-RL (docs/methods/mlmt.md). Deviations: docs/deviations.md#mlmt.
+    Source: MLMT-RL (docs/methods/mlmt.md). Deviations: docs/lab/deviations.md#mlmt.
     """
 
     settings_cls = MlmtSettings
@@ -167,7 +167,7 @@ class Mlmt(ScoreGuided):
         """Return reward minus baseline, shape (N,), with the bonus in the guide's reward.
 
         The bonus is lambda times V of the state after the feedback; V* of the optimal solver is
-        taken as 0 (docs/deviations.md#mlmt).
+        taken as 0 (docs/lab/deviations.md#mlmt).
         """
         return super().advantages(self._with_bonus(rows) if self.settings.value_bonus else rows)
 

@@ -37,7 +37,7 @@ class PrefixRl(Method):
     sampled and trained from a state that the bare prompt can reach. Some visits draw no prefix, and
     a problem without a prefix always trains bare.
 
-    Source: Setlur et al. 2026, arXiv:2601.18795. Deviations: docs/deviations.md#prefix-rl.
+    Source: Setlur et al. 2026, arXiv:2601.18795. Deviations: docs/lab/deviations.md#prefix-rl.
     """
 
     settings_cls = PrefixRlSettings

@@ -44,7 +44,7 @@ class RlZvp(OwnCredit):
     A wrong response's token loses alpha (max H - H_t), most where the policy was sure. Mixed groups
     train as in GRPO.
 
-    Source: Le et al. 2025, arXiv:2509.21880. Deviations: docs/deviations.md#rl-zvp.
+    Source: Le et al. 2025, arXiv:2509.21880. Deviations: docs/lab/deviations.md#rl-zvp.
     """
 
     settings_cls: ClassVar[type] = RlZvpSettings

@@ -16,7 +16,7 @@ class Sage(Method):
 
     Source: Liao et al. 2026, arXiv:2602.03143, rule (13). Deviations: groups are keyed by
     problem id, and a hint that fails leaves the un-hinted group instead of ending the run
-    (docs/deviations.md#sage).
+    (docs/lab/deviations.md#sage).
     """
 
     settings_cls = SearchSettings

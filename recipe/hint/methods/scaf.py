@@ -43,7 +43,7 @@ class Scaf(Method):
     trains under the prompt that it was sampled from (docs/methods/scaf.md).
 
     Source: Zhang et al. 2025, arXiv:2510.19807. Deviation: the levels are tried one after the
-    other instead of all at once (docs/deviations.md#scaf).
+    other instead of all at once (docs/lab/deviations.md#scaf).
     """
 
     settings_cls = ScafSettings

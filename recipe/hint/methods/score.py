@@ -94,7 +94,7 @@ class Score(MultiTurn):
 
     Stage I holds the first turn to the reference policy and trains the last; stage II trains
     both. Credit stays in its turn. Source: Kumar et al. 2024, arXiv:2409.12917. Deviations:
-    docs/deviations.md#score.
+    docs/lab/deviations.md#score.
     """
 
     settings_cls: ClassVar[type] = ScoreSettings

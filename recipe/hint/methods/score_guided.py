@@ -139,7 +139,7 @@ class ScoreGuided(Score):
 
     The guide is the policy in another role, under its own prompt and its own KL coefficient.
     Source: the hierarchical-reasoning repository's RL-guided variant of SCoRe
-    (docs/methods/score-guided.md). Deviations: docs/deviations.md#score-guided.
+    (docs/methods/score-guided.md). Deviations: docs/lab/deviations.md#score-guided.
     """
 
     settings_cls = ScoreGuidedSettings

@@ -39,7 +39,7 @@ class SeeleSettings(MethodSettings):
 class Seele(Method):
     """Probe levels, fit the accuracy over them, and train where about half would be right.
 
-    Source: Li et al. 2025, arXiv:2509.06923. Deviations: docs/deviations.md#seele.
+    Source: Li et al. 2025, arXiv:2509.06923. Deviations: docs/lab/deviations.md#seele.
     """
 
     settings_cls = SeeleSettings

@@ -28,8 +28,8 @@ class Speed:
     train_tokens_per_s: float
 
 
-# Decoding and capacity: fits to aiconfigurator 0.12.0 (docs/performance.md). Prefill: 2 N FLOP a
-# token at half of the peak; training: 8 N at 0.4 of it. The A100 row is scaled from the first by
+# Decoding and capacity: fits to aiconfigurator 0.12.0 (docs/lab/performance.md). Prefill: 2 N FLOP
+# a token at half of the peak; training: 8 N at 0.4 of it. The A100 row is scaled from the first by
 # memory bandwidth and parameters, at 0.35 of the peak: no published table has it.
 SPEEDS = {
     "8b-h100": Speed(6.4, 0.085, 150, 30_000, 6_000),

@@ -77,7 +77,7 @@ def predicted(arm: Mapping[str, Any], base: Mapping[str, Any], share: float) -> 
     """Return what the cost model says at another share of unresolved prompts.
 
     What an arm costs beyond the baseline is taken to grow in proportion to that share, in the
-    rollout and in the rest of the step alike (docs/performance.md).
+    rollout and in the rest of the step alike (docs/lab/performance.md).
 
     Args:
         arm: Numbers of an arm, from :func:`summary_of`.

@@ -154,7 +154,7 @@ class SimulatedEngine(Engine):
         return [group]
 
     async def grade(self, problem: Problem, responses_G: list[Response]) -> list[Verdict]:
-        """Return at once: verification hides behind generation (docs/performance.md)."""
+        """Return at once: verification hides behind generation (docs/lab/performance.md)."""
         return [_RIGHT if each.text.endswith("right") else _WRONG for each in responses_G]
 
     async def write(self, messages: list[Message], seed: int) -> WrittenText:

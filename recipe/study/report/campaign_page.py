@@ -37,7 +37,7 @@ _ABOUT = """\
 # Results
 
 Written by `python recipe/hint/main_report.py campaign DIR ... -o FILE` from the runs of the
-[campaigns](campaigns.md); no number here is typed by hand. Accuracies are per cent of held-out
+[campaigns](../campaigns.md); no number here is typed by hand. Accuracies are per cent of held-out
 problems after the last step, with 95 % intervals in brackets. For an arm with several seeds the
 interval is over seeds and problems. With one seed it is over problems alone and says nothing about
 other seeds. Differences are paired by seed and problem.
@@ -61,7 +61,7 @@ one, to either side, if there were none, and in brackets p corrected (Holm) for 
 claims of this page that one arm is above another: **from 0.05 on, a verdict does not survive the
 correction.** Claims with a margin have no p: one that allows for a loss may hold without a
 difference. Where seeds either learn or do not, an interval of a few seeds is too narrow
-([campaigns](campaigns.md#the-page)).
+([campaigns](../campaigns.md#the-page)).
 """
 _OF_UNGRADED = (
     "wrong in an accuracy, left out where turns are compared; a verdict that they could change is "

@@ -7,7 +7,7 @@ import pytest
 from recipe.hint.methods import METHODS
 
 HERE = Path(__file__).parent
-PAGE = (HERE.parents[2] / "docs/credit.md").read_text(encoding="utf-8")
+PAGE = (HERE.parents[2] / "docs/lab/credit.md").read_text(encoding="utf-8")
 PROOFS = "".join(path.read_text(encoding="utf-8") for path in HERE.glob("test_exact_*.py"))
 
 

@@ -20,11 +20,11 @@ OTHERWISE = {
 
 
 def test_it_is_what_the_kept_runs_give():
-    """``main_report.py campaign docs/evidence/* -o docs/results.md`` changes nothing."""
+    """``main_report.py campaign docs/evidence/* -o docs/lab/results.md`` changes nothing."""
     campaigns = sorted(path.parent for path in EVIDENCE.glob(f"*/{CAMPAIGN_FILE}"))
     assert campaigns
     page = results_page([read_results_of(each) for each in campaigns])
-    assert Path("docs/results.md").read_text(encoding="utf-8") == page
+    assert Path("docs/lab/results.md").read_text(encoding="utf-8") == page
 
 
 def test_the_readmes_figure_is_drawn_from_the_kept_runs(tmp_path):
@@ -44,7 +44,7 @@ def test_each_campaign_is_the_one_that_can_be_made():
 
 def test_the_readmes_table_says_what_the_page_says():
     """Its columns: hard, easy, tokens as a multiple of grpo's, hard at grpo's tokens."""
-    page = Path("docs/results.md").read_text(encoding="utf-8")
+    page = Path("docs/lab/results.md").read_text(encoding="utf-8")
     rows = cells_of(page, "Cost")
     hard, easy = (
         cells_of(page, f"Held-out problems, tiny/{kind}", "| arm") for kind in ("hard", "easy")
@@ -82,7 +82,7 @@ def test_every_interval_that_the_papers_page_gives_is_one_of_the_kept_runs():
                 if result.common_seeds(*arms)
             }
     said = {" ".join(f"{100 * each:.1f}" for each in found) for found in known if found}
-    page = Path("docs/papers.md").read_text(encoding="utf-8")
+    page = Path("docs/lab/papers.md").read_text(encoding="utf-8")
     told = [" ".join(each.lstrip("+") for each in found) for found in INTERVAL.findall(page)]
     assert len(told) > 30
     assert [each for each in told if each not in said | OTHERWISE] == []

@@ -24,7 +24,7 @@ from recipe.run.errors import ConfigError, DataError
 from recipe.run.paths import TRAIN
 from recipe.verify.schema import Verdict
 
-_OWN = "advantages are the method's own (docs/credit.md)"
+_OWN = "advantages are the method's own (docs/lab/credit.md)"
 _KL = "a method of several turns has KL coefficients of its own, others have none"
 _ROWS = "a prompt has several rows, and not always as many"
 # The values of verl's settings that such a method needs, and why.
@@ -143,7 +143,7 @@ def check_critic(config: DictConfig, method: Method) -> None:
         if value != (setting(config, same) if isinstance(same, str) else same):
             raise ConfigError(
                 f"{key}={_text(value)} would not be read by trainer.method={name}: its critic has "
-                f"a loss and batches of its own (docs/credit.md); drop the setting"
+                f"a loss and batches of its own (docs/lab/credit.md); drop the setting"
             )
     entropy = setting(config, f"{ACTOR}.entropy_coeff")
     if entropy and method.publishes_critic_rows:
