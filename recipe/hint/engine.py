@@ -9,13 +9,13 @@ from recipe.hint.prompt import Message
 from recipe.hint.schema import Response
 from recipe.hint.turns import RoleSampling, Turn
 from recipe.problems.schema import Problem
-from recipe.verify.schema import Opinion, Verdict
+from recipe.verify.schema import Verdict
 
 
 class Engine:
     """The model, the tokenizer and the verifier, as the rollout loop uses them.
 
-    The defaults need no model: every prompt fits, nothing leaks, no second judge is asked.
+    The defaults need no model: every prompt fits, nothing leaks.
 
     Attributes:
         group_size: Responses of a whole group, G.
@@ -69,16 +69,6 @@ class Engine:
         """Return whether each text gives the final answer away, in order."""
         return [False] * len(responses)
 
-    async def log_probs(self, prompt_ids: Sequence[int], token_ids: list[int]) -> list[float]:
-        """Return log-probabilities of a response's tokens after a prompt, as far as both fit."""
-        raise NotImplementedError(f"{type(self).__name__} has no log-probabilities")
-
     async def write(self, messages: list[Message], seed: int) -> WrittenText:
         """Sample one text with the hint writer's settings."""
         raise NotImplementedError(f"{type(self).__name__} writes no hints")
-
-    async def second_opinions(
-        self, problem: Problem, responses: list[Response], verdicts: list[Verdict]
-    ) -> list[Opinion]:
-        """Ask the second judge about verdicts; it changes none."""
-        return ["not_asked"] * len(verdicts)

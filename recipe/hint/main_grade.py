@@ -4,7 +4,7 @@ A row holds ``id``, ``kind`` (maths, choice or program), ``response`` and ``answ
 program ``tests``; ``problem``, the problem's text, is optional. The output has the same rows in the
 same order with ``score``, ``reason``, ``extracted``, ``basis`` and ``ignored``. Exit code 0: all
 rows were graded; 1: some were not (reason error or timeout); 2: a file cannot be used, and there is
-no output, except where the file is the audit's.
+no output.
 """
 
 from __future__ import annotations
@@ -54,7 +54,6 @@ def _parser() -> Parser:
     parser.add_argument(
         "--timeout-s", type=finite, default=10.0, help="processor time of one grade"
     )
-    parser.add_argument("--audit", type=Path, metavar="FILE", help="second judge's disagreements")
     parser.add_argument(
         "--no-box", action="store_true", help="without a box, grade the last formula or line"
     )
@@ -71,11 +70,11 @@ def main(argv: Sequence[str] | None = None) -> None:
     _check(parser, given)
     try:
         options = GradeOptions(require_boxed=not given.no_box, program_isolation=given.isolation)
-        pool = VerifierPool(given.workers, given.timeout_s, options=options, audit_path=given.audit)
+        pool = VerifierPool(given.workers, given.timeout_s, options=options)
         with pool:
             with _opened(given.input) as source:
                 counts = _grade_file(pool, source, given.output)
-            _print_summary(counts, pool, given.audit)
+            _print_summary(counts)
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise DataError(f"{given.input}: not a whole gzip file: {error}") from error
     except OSError as error:
@@ -89,7 +88,7 @@ def _check(parser: Parser, given: argparse.Namespace) -> None:
         if not 0 < (value := getattr(given, option)) <= most:
             name = f"--{option.replace('_', '-')}"
             parser.error(f"{name} {value:g}: it must be above 0 and at most {most}")
-    files = {"IN.jsonl": given.input, "OUT.jsonl": given.output, "--audit FILE": given.audit}
+    files = {"IN.jsonl": given.input, "OUT.jsonl": given.output}
     for name, path in files.items():
         if path and path.suffix.lower() in _OTHER_FORMS:
             parser.error(f"{path}: rows are JSON lines here; name a file .jsonl as {name}")
@@ -161,9 +160,7 @@ def _graded(pool: VerifierPool, source: _Source) -> Iterator[tuple[GradeRow, Ver
             return
 
 
-def _print_summary(
-    counts: Counter[tuple[str, str]], pool: VerifierPool, audit: Path | None
-) -> None:
+def _print_summary(counts: Counter[tuple[str, str]]) -> None:
     for kind in sorted({kind for kind, _ in counts}):
         reasons = {reason: number for (each, reason), number in counts.items() if each == kind}
         total = sum(reasons.values())
@@ -175,8 +172,6 @@ def _print_summary(
         print(f"{kind}: {total} rows, {graded} graded, correct {share} ({listed})")
     if not counts:
         print("no rows")
-    if audit is not None:
-        print(f"audit: {pool.disagreements} disagreements, appended to {audit}")
 
 
 if __name__ == "__main__":

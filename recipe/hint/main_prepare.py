@@ -5,7 +5,6 @@ main_prepare.py IN OUT.parquet         IN is a .jsonl, .json, .csv, .tsv (or one
 main_prepare.py SOURCE OUT.parquet     SOURCE is a name, such as gsm8k; --from PATH reads a copy
 main_prepare.py sources                lists the names
 main_prepare.py hints IN OUT --model M  writes hints of a served model into columns
-main_prepare.py prefixes RUN IN OUT    writes beginnings of an evaluation's right responses
 
 Ends with exit code 2, one line on stderr and no output file when the input is not usable.
 docs/data.md describes the file that is written, the checks and every option.
@@ -23,7 +22,7 @@ from functools import partial
 from pathlib import Path
 from types import ModuleType
 
-from recipe.problems import checks, prefixes
+from recipe.problems import checks
 from recipe.problems.columns import check_file, check_target, write_rows
 from recipe.problems.prepare import Keys, Origin, Prepared, read_local
 from recipe.problems.programs import check_programs
@@ -243,7 +242,6 @@ def _write_columns(name: str, command: ModuleType, argv: Sequence[str]) -> None:
 
 _COMMANDS: dict[str, Callable[[Sequence[str]], None]] = {
     "hints": partial(_write_columns, "hints", offline_command),
-    "prefixes": partial(_write_columns, "prefixes", prefixes),
     "sources": _sources,
 }
 

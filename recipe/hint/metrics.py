@@ -23,8 +23,7 @@ def step_metrics(records: Sequence[PromptRecord], max_level: int) -> dict[str, f
     Returns:
         Counts of problems, but for sums of tokens and seconds over the step; counts of responses
         (``injected_rollouts``, ``ungraded``, ``given*``, ``generate_attempts``); shares in [0, 1]
-        (``acc_*_mean``, ``zero_signal_*``); ``logprob_gain_level_*``, means over right responses in
-        nats per token.
+        (``acc_*_mean``, ``zero_signal_*``).
     """
     if not records:
         return {}
@@ -65,25 +64,17 @@ def step_metrics(records: Sequence[PromptRecord], max_level: int) -> dict[str, f
 def verify_metrics(records: Sequence[PromptRecord]) -> dict[str, float]:
     """Return how the step's rollouts were graded, names relative to ``verify/``.
 
-    Shares in [0, 1] of all verdicts, those of rounds that did not train included;
-    ``other_shape`` is a share of the prompts, the second judge's disagreement one of
-    ``second_judge_asked`` and absent when that is 0.
+    Shares in [0, 1] of all verdicts, those of rounds that did not train included.
     """
     count = sum(sum(record.bases.values()) for record in records)
     if not count:
         return {}
-    asked = sum(record.num_second for record in records)
     result = {
         f"by_{basis}": sum(record.bases.get(basis, 0) for record in records) / count
         for basis in get_args(Basis)
     }
     result["ignored_text"] = sum(record.num_ignored for record in records) / count
     result["ungraded"] = sum(map(_num_ungraded, records)) / count
-    result["other_shape"] = sum(bool(record.shapes) for record in records) / len(records)
-    result["second_judge_asked"] = float(asked)
-    if asked:
-        disagreed = sum(record.num_disagreed for record in records)
-        result["second_judge_disagreement"] = disagreed / asked
     return result
 
 
@@ -134,9 +125,6 @@ def _levels(records: Sequence[PromptRecord], max_level: int) -> dict[str, float]
         graded = [record for record in group if record.accuracies]
         if graded:
             result[f"acc_{name}_mean"] = sum(each.accuracy for each in graded) / len(graded)
-        gains = [gain for record in group for gain in record.logprob_gains]
-        if gains:
-            result[f"logprob_gain_{name}"] = sum(gains) / len(gains)
     return result
 
 

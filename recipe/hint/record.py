@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,12 +13,7 @@ from recipe.hint.conversations import Conversation
 from recipe.hint.credit.rows import CreditRow, has_signal
 from recipe.hint.schema import HintStatus, share_right
 from recipe.hint.turns import Place, Round, Turn
-from recipe.problems.schema import Problem
 from recipe.run.typed import fields_of
-from recipe.verify.schema import Opinion, Verdict
-
-_SHAPES_PER_PROMPT, _SHAPE_CHARS, _READ_CHARS = 8, 60, 500
-_TOKEN = re.compile(r"\\(?:[A-Za-z]+|.)|[^\W\d_]+(?:\s+[^\W\d_]+)*|\d+|\s+|.", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,14 +87,9 @@ class PromptRecord:
         on_policy: False when some row trains under another prompt than it was sampled from.
         reasons: Number of verdicts by reason, of the responses that ``accuracies`` has.
         is_off_schedule: The first round was off schedule (``Sample.is_off_schedule``).
-        logprob_gains: Per right and hinted response that trains, the mean over its tokens of
-            log p(token | hinted prompt) - log p(token | bare prompt), where it was measured.
         bases: Number of verdicts of all sampled rounds, by what they rest on.
         earning_bases: What those above 0 rest on.
         num_ignored: Verdicts that left a part of the answer out.
-        num_second: Verdicts that the second judge had an opinion on.
-        num_disagreed: Verdicts that it disagreed with.
-        shapes: Forms of right answers that differ from the gold answer's form.
         conversations: First and last graded turn of each sampled conversation.
     """
 
@@ -122,13 +111,9 @@ class PromptRecord:
     reasons: dict[str, int] = field(default_factory=dict)
     is_off_schedule: bool = False
     is_dropped: bool = False
-    logprob_gains: tuple[float, ...] = ()
     bases: dict[str, int] = field(default_factory=dict)
     earning_bases: tuple[str, ...] = ()
     num_ignored: int = 0
-    num_second: int = 0
-    num_disagreed: int = 0
-    shapes: tuple[str, ...] = ()
     conversations: tuple[Conversation, ...] = ()
 
     @property
@@ -211,48 +196,11 @@ class Outcome:
     sample: bytes = b""
 
 
-# -- how responses were graded ----------------------------------------------------------------
-
-
-def shape(text: str) -> str:
-    r"""Return the form of an answer: numbers are 0, words a, commands and signs as they are.
-
-    ``5\text{,000}`` becomes ``0\text{,0}``. Long answers share the form of their beginning.
-    """
-    parts = []
-    for token in _TOKEN.findall(text[:_READ_CHARS]):
-        if token[0].isalpha():
-            parts.append("a")
-        elif token.isdecimal():
-            parts.append("0")
-        elif not token.isspace():
-            parts.append(token if token.isprintable() else "?")
-    return "".join(parts)[:_SHAPE_CHARS]
-
-
-def odd_shape(problem: Problem, verdict: Verdict) -> str:
-    """Return the shape of a right answer that has another shape than its gold answer, else "".
-
-    Always "" for programs.
-    """
-    if verdict.score <= 0 or problem.kind == "program":
-        return ""
-    found = shape(verdict.extracted)
-    return "" if found == shape(problem.answer.strip("$ \n")) else found
-
-
-def verdict_counts(
-    problem: Problem, rounds: Sequence[Round], opinions: Mapping[Place, Opinion]
-) -> dict[str, Any]:
+def verdict_counts(rounds: Sequence[Round]) -> dict[str, Any]:
     """Return the fields of a record that say how all sampled responses were graded."""
     verdicts = [verdict for each in rounds if not each.request.given for verdict in each.verdicts]
-    shapes = sorted({odd_shape(problem, verdict) for verdict in verdicts} - {""})
-    given = Counter(opinions.values())
     return {
         "bases": dict(Counter(verdict.basis for verdict in verdicts)),
         "earning_bases": tuple(sorted({each.basis for each in verdicts if each.score > 0})),
         "num_ignored": sum(bool(verdict.ignored) for verdict in verdicts),
-        "num_second": given["agrees"] + given["disagrees"],
-        "num_disagreed": given["disagrees"],
-        "shapes": tuple(shapes[:_SHAPES_PER_PROMPT]),
     }

@@ -14,7 +14,6 @@ from recipe.hint.conversations import conversations
 from recipe.hint.credit.rows import CreditRow
 from recipe.hint.engine import Engine
 from recipe.hint.hints.base import Endpoint, HintResult, HintSource, WrittenText
-from recipe.hint.hints.logprob_gain import logprob_gains
 from recipe.hint.methods.base import Method
 from recipe.hint.prompt import Message, Texts
 from recipe.hint.record import Outcome, PromptRecord, PublishedRow, RoundRecord, verdict_counts
@@ -37,7 +36,7 @@ from recipe.hint.turns import (
 from recipe.problems.schema import Problem
 from recipe.run.errors import TeacherSilentError
 from recipe.run.together import gather_or_cancel
-from recipe.verify.schema import Opinion, Verdict
+from recipe.verify.schema import Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +114,7 @@ class PromptRollout:
         finally:
             if self._writing:
                 self._writing.cancel()
-        return await self._outcome(uid, decision, written)
+        return self._outcome(uid, decision, written)
 
     # -- one round ------------------------------------------------------------------------------
 
@@ -271,25 +270,16 @@ class PromptRollout:
 
     # -- the outcome ----------------------------------------------------------------------------
 
-    async def _outcome(self, uid: str, train: Train, written: HintResult) -> Outcome:
-        opinions = await self._second_opinions()
-        record = self._record(
-            uid,
-            train,
-            written,
-            logprob_gains=await self._gains(train),
-            **verdict_counts(self._problem, self._rounds, opinions),
-        )
+    def _outcome(self, uid: str, train: Train, written: HintResult) -> Outcome:
+        record = self._record(uid, train, written)
         settings, sample = self._settings.samples, b""
         if settings.prompts_per_step:
             rewards = {row.place: row.reward for row in train.rows}
-            sample = pack_sample(
-                self._problem, self._rounds, rewards, opinions, settings.text_bytes
-            )
+            sample = pack_sample(self._problem, self._rounds, rewards, settings.text_bytes)
         rows = tuple(self._trained_row(row, uid) for row in train.rows)
         return Outcome(rows, record, sample)
 
-    def _record(self, uid: str, train: Train, written: HintResult, **measured: Any) -> PromptRecord:
+    def _record(self, uid: str, train: Train, written: HintResult) -> PromptRecord:
         # Rows without weight and KL are for the critic only. Where nothing trains, all rows count.
         with_signal = tuple(row for row in train.rows if row.weight or row.kl_coef)
         counted = with_signal or train.rows
@@ -319,7 +309,7 @@ class PromptRollout:
             is_off_schedule=self._rounds[0].request.is_off_schedule,
             is_dropped=train.is_dropped or not with_signal,
             conversations=conversations(self._rounds) if is_multi_turn else (),
-            **measured,
+            **verdict_counts(self._rounds),
         )
 
     def _trained_row(self, row: Row, uid: str) -> PublishedRow:
@@ -352,35 +342,3 @@ class PromptRollout:
 
     def _level(self, row: Row) -> int:
         return self._rounds[row.place.round].level
-
-    async def _gains(self, train: Train) -> tuple[float, ...]:
-        """Return the log-prob gain of each right and hinted response that trains."""
-        every = self._settings.logprob_gain_every
-        if not every or self._step % every:
-            return ()
-        turns = [self._turn_at(row.place) for row in train.rows if self._level(row)]
-        right = [turn for turn in turns if turn.is_right]
-        return await logprob_gains(
-            [(turn.prompt_ids_T, list(turn.response.token_ids_T)) for turn in right],
-            self._engine.render(self._problem.messages),
-            self._engine.log_probs,
-        )
-
-    async def _second_opinions(self) -> dict[Place, Opinion]:
-        """Ask the second judge about a share of the verdicts."""
-        limit = self._settings.samples.second_judge_share * 2**31
-        asked = {
-            Place(number, index): turn
-            for number, each in enumerate(self._rounds)
-            if not each.request.given
-            for index, turn in enumerate(each.turns)
-            if turn.verdict and self._seeds.at("second judge", number, index) < limit
-        }
-        if not asked:
-            return {}
-        found = await self._engine.second_opinions(
-            self._problem,
-            [turn.response for turn in asked.values()],
-            [turn.verdict for turn in asked.values() if turn.verdict],
-        )
-        return dict(zip(asked, found, strict=True))

@@ -39,7 +39,6 @@ class VerifySettings:
     program_cpu_s: int = GradeOptions.program_cpu_s
     program_memory_mib: int = GradeOptions.program_memory_mib
     program_isolation: Isolation = GradeOptions.program_isolation
-    audit: bool = False
 
 
 @dataclass(frozen=True)
@@ -110,7 +109,6 @@ class HintSettings:
     too_long: Literal["cut", "skip"] = "cut"
     conditioning: Literal["hinted", "unhinted"] = "hinted"
     leak_policy: Literal["measure", "drop", "redact"] = "measure"
-    logprob_gain_every: int = 0
     max_in_flight: int = 128
     dropout_share: float = 0.0
     teacher: TeacherSettings = field(default_factory=TeacherSettings)
@@ -125,11 +123,6 @@ class HintSettings:
         for name in ("max_level", "max_tokens", "attempts", "max_in_flight"):
             if getattr(self, name) < 1:
                 raise ConfigError(f"hint.{name}={getattr(self, name)} must be at least 1")
-        if self.logprob_gain_every < 0:
-            raise ConfigError(
-                f"hint.logprob_gain_every={self.logprob_gain_every} must be a number of steps, or "
-                f"0 for never"
-            )
         if not 0 <= self.dropout_share <= 1:
             raise ConfigError(f"hint.dropout_share={self.dropout_share} must be from 0 to 1")
         if self.temperature < 0:
@@ -220,11 +213,10 @@ def build_method(trainer: Mapping[str, Any], settings: HintSettings) -> Method:
     """
     cls = get_method(trainer["method"])
     is_prefill = cls.uses_hints and style_of(settings, cls) == "prefill"
-    if is_prefill and (settings.conditioning == "unhinted" or settings.logprob_gain_every):
+    if is_prefill and settings.conditioning == "unhinted":
         raise ConfigError(
-            f"hint.conditioning={settings.conditioning} and hint.logprob_gain_every="
-            f"{settings.logprob_gain_every}: with hint.style=prefill they must be hinted and 0, "
-            f"since the end of a response means nothing without its beginning"
+            "hint.conditioning=unhinted with hint.style=prefill: the end of a response means "
+            "nothing without its beginning; give hinted, or another style"
         )
     own = None
     if cls.settings_node == "trainer":
@@ -283,7 +275,7 @@ _SOURCE_SETTINGS: dict[str, tuple[str, ...]] = {
 # Those that only methods with hints read.
 _HINT_SETTINGS = {
     *(f"hint.{name}" for name in ("source", "prompts", "style", "too_long", "conditioning")),
-    *(f"hint.{name}" for name in ("leak_policy", "logprob_gain_every", "dropout_share")),
+    *(f"hint.{name}" for name in ("leak_policy", "dropout_share")),
     *_SOURCE_SETTINGS,
 }
 

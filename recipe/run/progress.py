@@ -11,7 +11,7 @@ from recipe.run.watchdog import Watchdog
 
 _WHOM = {
     **dict.fromkeys(("sample_each", "write", "log_probs"), "vLLM"),
-    **dict.fromkeys(("grade", "leaks", "second_opinions"), "the verifier"),
+    **dict.fromkeys(("grade", "leaks"), "the verifier"),
 }
 
 

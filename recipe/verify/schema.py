@@ -26,8 +26,6 @@ Basis = Literal[
     "tests",  # a program was run
     "function",  # the user's own reward function
 ]
-# The second judge's opinion on a verdict; `none`: it could not decide.
-Opinion = Literal["not_asked", "none", "agrees", "disagrees"]
 # A verdict with one of these reasons says nothing about the answer.
 UNGRADED: frozenset[str] = frozenset({"timeout", "error"})
 

@@ -240,8 +240,10 @@ def test_the_metrics_of_a_step_count_the_records_of_all_its_updates(monkeypatch)
     trainer.tracker = SimpleNamespace(metrics=lambda: {"seen": 5.0})
     trainer.global_steps = 7
     sampled = []
-    trainer.sample_chooser = SimpleNamespace(
-        update=lambda *given: sampled.append(given) or ["row"], metrics=lambda: {"new_shape": 1.0}
+    trainer.hint = SimpleNamespace(samples=None, seed=1)
+    monkeypatch.setattr(
+        "recipe.hint.adapter.trainer.choose_samples",
+        lambda *given, **_: sampled.append(given) or ["row"],
     )
     written = []
     trainer.folder = SimpleNamespace(append_samples=written.extend)
@@ -255,5 +257,5 @@ def test_the_metrics_of_a_step_count_the_records_of_all_its_updates(monkeypatch)
     assert metrics["hint/failed_prompts"] == 2.0  # none is missing, two were replaced
     assert metrics["hint/stale_prompts"] == 3.0
     assert metrics["reward_tracking/seen"] == 5.0
-    assert metrics["verify/ungraded"] == 3.0 and metrics["verify/new_shape"] == 1.0
-    assert sampled == [(7, [a, b, c], {})] and written == ["row"]
+    assert metrics["verify/ungraded"] == 3.0
+    assert sampled == [([a, b, c], {})] and written == ["row"]

@@ -173,7 +173,7 @@ def test_the_metrics_of_a_step_are_saved_as_they_are_logged(tmp_path, monkeypatc
     trainer.config = settings(tmp_path, max_actor_ckpt_to_keep=None)
     trainer.global_steps, trainer._resumed_from, trainer._digests = 2, None, {}
     trainer._metrics_of_step = {"hint/prompts": 8, "_dapo_filtered_reward_counts": {0.0: 2}}
-    trainer.tracker = trainer.sample_chooser = SimpleNamespace(state_dict=dict)
+    trainer.tracker = SimpleNamespace(state_dict=dict)
     trainer.folder = RunFolder(tmp_path)
     trainer._callback = SimpleNamespace(on_save=lambda **_: None)
     monkeypatch.setattr(TRAINERS["sync"], "_limit", lambda *_: nullcontext())

@@ -14,8 +14,6 @@ NAMES = ["data.train_files", *TEXT_FILES]
 MEASURED = {
     "hint.samples.prompts_per_step": 3,
     "hint.samples.text_bytes": 500,
-    "hint.samples.second_judge_share": 0.5,
-    "hint.logprob_gain_every": 10,
     "hint.verify.worker_memory_mib": 4000,
     "hint.verify.wall_factor": 5.0,
 }

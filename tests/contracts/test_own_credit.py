@@ -17,7 +17,7 @@ from recipe.hint.adapter.models import ask_for_models
 from recipe.hint.methods.archer import Archer
 from recipe.hint.methods.grpo import Grpo
 from recipe.hint.methods.luffy import Luffy
-from recipe.hint.methods.rl_zvp import RlZvp
+from recipe.hint.methods.own_credit import OwnCredit
 from recipe.hint.methods.sft import Sft
 
 
@@ -235,10 +235,22 @@ def test_each_token_of_a_solution_has_its_shaped_advantage(monkeypatch):
     assert metrics["credit/reference_t1/rows"] == 1
 
 
+class ByEntropy(OwnCredit):
+    """Each row has the advantage 0.1, each token its entropy as its weight."""
+
+    needs_log_probs = True
+
+    def advantages(self, rows):
+        return np.full(len(rows), 0.1)
+
+    def token_weights(self, rows, tokens):
+        return tokens.entropies_NT
+
+
 def test_the_entropies_reach_a_method_that_reads_them(monkeypatch):
-    trainer, queue, batch, _ = after_log_probs(monkeypatch, RlZvp(), [1, 1])
+    trainer, queue, batch, _ = after_log_probs(monkeypatch, ByEntropy(), [1, 1])
     trainer._compute_advantage(batch, {})
-    # All right: 0.1 x 0.5 for each token.
+    # 0.1 x 0.5 for each token.
     assert advantages(queue, batch.keys)[0] == pytest.approx([0.05, 0.05])
 
 

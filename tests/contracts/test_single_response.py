@@ -29,7 +29,7 @@ COMPARED = {
     },
     **{
         f"{METHOD}={given}": f"{METHOD}={given.split()[0]} compares .*; give 2 or more$"
-        for given in ("sft hint.sft.steps=3", "score", "score-guided", "mlmt", "luffy", "rl-zvp")
+        for given in ("sft hint.sft.steps=3", "score", "score-guided", "mlmt", "luffy")
     },
     f"{METHOD}=sage": f"{ESTIMATOR}=grpo compares",
     # verl's filter passes groups of one: it would do nothing.

@@ -22,7 +22,7 @@ from verl.utils import tensordict_utils as tu
 from verl.utils.checkpoint.checkpoint_manager import BaseCheckpointManager, find_latest_ckpt_path
 from verl.utils.tracking import Tracking
 
-from recipe.hint.adapter.trainer import SHAPES_FILE, TRAINERS, HintMixin
+from recipe.hint.adapter.trainer import TRAINERS, HintMixin
 from recipe.hint.reward_tracker import RewardTracker
 from recipe.hint.schema import ProblemState
 from recipe.run.checkpoints import (
@@ -294,13 +294,11 @@ def test_a_run_that_was_set_back_by_path_goes_on_from_there_whatever_was_saved_l
         for step in (2, 4):
             step_folder(root, step).mkdir(parents=True)
             np.savez(step_folder(root, step) / STATE_FILE, **RewardTracker().state_dict())
-            (step_folder(root, step) / SHAPES_FILE).write_text("{}")
             mark_complete(root, step)
     monkeypatch.setattr(PPOTrainer, "_load_checkpoint", lambda self: None)
     trainer = TRAINERS["sync"].__new__(TRAINERS["sync"])
     trainer.trainer_mode, trainer.global_steps = "sync", 2
     trainer.tracker, trainer.folder = RewardTracker(), SimpleNamespace(say=str)
-    trainer.sample_chooser = SimpleNamespace(load_state_dict=dict)
     node = {
         "resume_mode": "resume_path",
         "resume_from_path": str(step_folder(source, 2)),

@@ -22,7 +22,6 @@ from verl.workers.rollout.llm_server import FullyAsyncLLMServerClient, LLMServer
 from recipe.hint.adapter.engine import LoopPasses
 from recipe.hint.adapter.group_client import GroupClient, Sampling
 from recipe.hint.adapter.sampling_guard import IDLE
-from recipe.hint.adapter.tracing import Traces
 from recipe.hint.adapter.worker import HintManager, HintWorker
 from recipe.hint.methods.base import Method
 from recipe.hint.prompt import Texts
@@ -161,7 +160,6 @@ def rolling_worker(monkeypatch, roll_out):
     monkeypatch.setattr(HintWorker, "roll_out", roll_out)
     worker = object.__new__(HintWorker)
     worker._under_way = {}
-    worker._traces = Traces()
     worker._training = worker._validation = None
 
     async def publish(outcome, prompt, partition):

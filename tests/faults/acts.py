@@ -133,7 +133,6 @@ def _damage(folder: Path, what: str) -> None:
         "optimizer": checkpoint / _ACTOR.format("optim"),
         "data": checkpoint / "data.pt",
         "state": checkpoint / "hint_state.npz",
-        "shapes": checkpoint / "hint_shapes.json",
         "pointer": folder / "checkpoints/latest_checkpointed_iteration.txt",
     }
     name, _, kind = what.rpartition("-")

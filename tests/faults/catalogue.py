@@ -110,7 +110,6 @@ DAMAGES = (
     "data-missing",
     "state-cut",
     "state-missing",
-    "shapes-cut",
     "mark-alone",  # COMPLETE in a folder that holds nothing else
     "foreign-folder",  # a checkpoint of another program beside ours
     "foreign-file",

@@ -29,7 +29,6 @@ _SETTINGS = (
     "trainer.val_before_train=true",
     "data.val_max_samples=8",
     "data.train_max_samples=16",
-    "hint.samples.second_judge_share=0",
     "hint.watchdog.start_s=120",
     "hint.watchdog.queue_s=60",
     "hint.watchdog.update_s=60",

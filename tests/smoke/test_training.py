@@ -30,7 +30,6 @@ def check_samples(run, steps):
     for row in run.metrics:
         shares = [value for name, value in row.items() if name.startswith("verify/by_")]
         assert sum(shares) == pytest.approx(1.0)
-    assert sum(row["verify/second_judge_asked"] for row in run.metrics) > 0
 
 
 @pytest.mark.slow

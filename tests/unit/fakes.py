@@ -103,10 +103,6 @@ class ScriptedEngine(OneByOne):
             [GIVEN, kind not in ("", "wrong"), 0], [], text, kind == "cut", is_given=True
         )
 
-    async def log_probs(self, prompt_ids, token_ids):
-        """A token is a quarter likelier for each level."""
-        return [-1.0 + 0.25 * self.level_of(prompt_ids)] * len(token_ids)
-
     async def write(self, messages, seed):
         await self._yield()
         self.write_seeds.append(seed)
@@ -123,10 +119,6 @@ class ScriptedEngine(OneByOne):
             else:
                 verdicts.append(Verdict(float(outcome), "correct" if outcome else "wrong"))
         return verdicts
-
-    async def second_opinions(self, problem, responses, verdicts):
-        """It calls everything wrong."""
-        return ["disagrees" if verdict.score > 0 else "agrees" for verdict in verdicts]
 
     async def _yield(self):
         if self._random is not None:

@@ -3,7 +3,6 @@
 import json
 from dataclasses import replace
 
-import pytest
 from records import record
 
 from recipe.hint.metrics import step_metrics, verify_metrics
@@ -77,7 +76,6 @@ GUIDED = record(
     accepted=0,
     rows=((0, 0), (1, 0)),
     trained_tokens=12,
-    logprob_gains=(0.5,),
 )
 
 
@@ -88,14 +86,6 @@ def test_a_guided_rollout_counts_its_group_at_the_hint_s_level():
     assert metrics["acc_level_5_mean"] == 0.5  # one of the two that train
     assert (metrics["zero_signal_before"], metrics["zero_signal_after"]) == (1.0, 0.0)
     assert metrics["rollout_tokens_discarded"] == 10 + 10 - 12
-
-
-def test_the_log_prob_gain_is_a_mean_over_responses_and_absent_where_none_was_measured():
-    other = record("b", groups=[(0, [0, 0]), (5, [1, 1])], logprob_gains=(0.1, 0.3))
-    metrics = step_metrics([GUIDED, other], 12)
-    assert metrics["logprob_gain_level_5"] == pytest.approx(0.3)  # (0.5 + 0.1 + 0.3) / 3
-    assert "logprob_gain_level_4" not in metrics
-    assert "logprob_gain_no_hint" not in metrics
 
 
 def test_rewards_beside_the_accuracy_can_give_a_group_a_gradient():
@@ -139,10 +129,8 @@ def test_shares_of_grading_are_of_all_verdicts_of_all_rounds():
             bases={"number": 2, "text": 1, "none": 1},
             num_ignored=1,
             ungraded=(1, 0),
-            num_second=3,
-            num_disagreed=1,
         ),
-        record("b", groups=[(0, [1] * 4)], bases={"number": 4}, num_second=1, shapes=("0a",)),
+        record("b", groups=[(0, [1] * 4)], bases={"number": 4}),
     ]
     metrics = verify_metrics(records)
     assert metrics["by_number"] == 6 / 8
@@ -151,12 +139,4 @@ def test_shares_of_grading_are_of_all_verdicts_of_all_rounds():
     assert sum(value for name, value in metrics.items() if name.startswith("by_")) == 1.0
     assert metrics["ignored_text"] == 1 / 8
     assert metrics["ungraded"] == 1 / 8
-    assert metrics["other_shape"] == 1 / 2  # of the prompts
-    assert (metrics["second_judge_asked"], metrics["second_judge_disagreement"]) == (4, 1 / 4)
-
-
-def test_without_an_opinion_there_is_no_rate_of_disagreement():
-    metrics = verify_metrics([record("a", groups=[(0, [1])], bases={"letter": 1})])
-    assert metrics["second_judge_asked"] == 0
-    assert "second_judge_disagreement" not in metrics
     assert verify_metrics([]) == {}

@@ -8,7 +8,7 @@ from fakes import Numbered, problem, run
 
 from recipe.hint.methods.sage import Sage
 from recipe.hint.methods.scaf import Scaf
-from recipe.hint.record import odd_shape, shape, verdict_counts
+from recipe.hint.record import verdict_counts
 from recipe.hint.samples import (
     MAX_SAMPLE_BYTES,
     SampleSettings,
@@ -36,74 +36,38 @@ HOSTILE = {
 }
 
 
-def answer(extracted="2", *, score=1.0, ignored="", basis="number", second="not_asked", **more):
+def answer(extracted="2", *, score=1.0, ignored="", basis="number", **more):
     reason = more.pop("reason", "correct" if score > 0 else "wrong")
     verdict = Verdict(score, reason, extracted, basis, ignored)
     text = more.pop("response", rf"so \boxed{{{extracted}}}")
     turn = Turn((), [], Response([], [], text, False), verdict)
-    return turn, more.pop("reward", score), second
+    return turn, more.pop("reward", score)
 
 
 def tried(*answers, level=0, hint=""):
-    turns = tuple(turn for turn, _, _ in answers)
+    turns = tuple(turn for turn, _ in answers)
     done = Round(Sample(at_level(level)), turns, "ok" if level else "none", hint)
     return done, answers
 
 
 def arguments(groups):
-    """Rounds, rewards and opinions, as ``pack_sample`` takes them."""
-    places = {
-        Place(number, row): (reward, second)
+    """Rounds and rewards, as ``pack_sample`` takes them."""
+    rewards = {
+        Place(number, row): reward
         for number, (_, answers) in enumerate(groups)
-        for row, (_, reward, second) in enumerate(answers)
+        for row, (_, reward) in enumerate(answers)
     }
-    rewards = {place: reward for place, (reward, _) in places.items()}
-    opinions = {place: second for place, (_, second) in places.items()}
-    return [done for done, _ in groups], rewards, opinions
+    return [done for done, _ in groups], rewards
 
 
 def sample(*groups, item=None):
     return unpack_sample(pack_sample(item or problem(), *arguments(groups), TEXT_BYTES))
 
 
-def counts_of(item, groups):
-    rounds, _, opinions = arguments(groups)
-    return verdict_counts(item, rounds, opinions)
-
-
-@pytest.mark.parametrize(
-    ("text", "form"),
-    [
-        ("5", "0"),
-        ("12,345", "0,0"),
-        (r"5\text{,000}", r"0\text{,0}"),
-        (r"5\text{ (maybe 7)}", r"0\text{(a0)}"),
-        (r"5\text{ (or then again 7)}", r"0\text{(a0)}"),  # other words, the same form
-        (r"\frac{1}{2}", r"\frac{0}{0}"),
-        ("x + 1", "a+0"),
-        ("½", "½"),
-        ("\0\ud800", "??"),
-        ("", ""),
-    ],
-)
-def test_a_shape_is_the_form_without_the_values(text, form):
-    assert shape(text) == form
-
-
-def test_only_an_earning_answer_in_another_form_than_its_gold_has_an_odd_shape():
-    item = Problem("p", (), "", "", "$1{,}000$")
-    assert odd_shape(item, Verdict(1.0, "correct", "2{,}500")) == ""
-    assert odd_shape(item, Verdict(0.0, "wrong", "5 or 6")) == ""
-    assert odd_shape(item, Verdict(1.0, "correct", "5 or 6")) == "0a0"
-    program = Problem("p", (), "", "", "assert f() == 1", kind="program")
-    assert odd_shape(program, Verdict(1.0, "correct", "def f(): return 1")) == ""
-
-
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
 def test_an_excerpt_has_its_limit_in_bytes_and_is_utf8(text):
     short = excerpt(text, 500)
     assert len(short.encode("utf-8")) <= 500
-    assert len(shape(text)) <= 60
 
 
 def test_an_excerpt_says_how_much_of_the_middle_is_left_out():
@@ -135,8 +99,6 @@ def test_hostile_text_anywhere_leaves_a_sample_bounded_and_readable(text):
     assert len(line) <= MAX_SAMPLE_BYTES and line.isascii() and "\n" not in line
     assert row["responses"]
     assert len(row["rounds"]) + len(row["responses"]) + row["left_out"] == 12 + 12 * 8
-    counts = json.dumps(counts_of(item, groups))
-    assert len(counts) < 5000
 
 
 def test_random_text_never_passes_the_limit():
@@ -177,19 +139,16 @@ def test_a_record_counts_the_verdicts_of_all_rounds():
     groups = [
         tried(answer("3", score=0.0, basis="text"), answer("", score=0.0, basis="none")),
         tried(
-            answer("2", second="agrees"),
-            answer("2 or 3", basis="text", ignored="or 3", second="disagrees"),
-            answer("2", second="none"),
+            answer("2"),
+            answer("2 or 3", basis="text", ignored="or 3"),
+            answer("2"),
             level=1,
         ),
     ]
-    assert counts_of(problem(), groups) == {
+    assert verdict_counts(arguments(groups)[0]) == {
         "bases": {"text": 2, "none": 1, "number": 2},
         "earning_bases": ("number", "text"),
         "num_ignored": 1,
-        "num_second": 2,  # one agrees, one disagrees; the third had no opinion
-        "num_disagreed": 1,
-        "shapes": ("0a0",),
     }
 
 
@@ -214,19 +173,6 @@ def test_an_injected_rollout_is_shown_as_one_that_trains():
     assert trains == {(0, (0, 1, 2)), (2, (0,))}
 
 
-def test_a_share_of_the_rollouts_goes_to_the_second_judge_the_same_at_every_run():
-    def asked(share, step=1):
-        settings = {"samples": SampleSettings(second_judge_share=share)}
-        record = run(Sage(max_level=3), {0: [1] * 500}, step=step, settings=settings).record
-        return record.num_second, record.num_disagreed
-
-    assert asked(0.0) == (0, 0)
-    assert asked(1.0) == (500, 500)  # the scripted second judge calls right ones wrong
-    count, _ = asked(0.1)
-    assert 25 < count < 85  # 50 expected, standard deviation 6.7
-    assert asked(0.1) == asked(0.1)
-
-
 def test_without_samples_nothing_is_packed_and_the_counts_stay():
     off = SampleSettings(prompts_per_step=0)
     outcome = run(Sage(max_level=3), {0: [0, 1]}, settings={"samples": off})
@@ -238,7 +184,6 @@ def test_without_samples_nothing_is_packed_and_the_counts_stay():
     [
         ({"prompts_per_step": -1}, r"prompts_per_step=-1 must be a number of prompts, or 0"),
         ({"text_bytes": 10}, r"text_bytes=10 must be at least 200"),
-        ({"second_judge_share": 1.5}, r"second_judge_share=1\.5 must be in \[0, 1\]"),
     ],
 )
 def test_a_setting_out_of_range_is_refused_by_name(wrong, says):

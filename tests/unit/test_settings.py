@@ -33,7 +33,7 @@ def test_each_method_gives_the_configuration_its_settings_and_their_defaults():
     defaults = method_defaults()
     assert set(defaults["hint"]) == {
         *("fixed", "search", "ghpo", "scaf", "score", "score_guided", "mlmt", "archer"),
-        *("luffy", "sft", "rl_zvp", "seele", "prefix_rl"),
+        *("luffy", "sft"),
     }
     assert defaults["trainer"] == asdict(SageLightSettings())
     for cls in METHODS.values():
@@ -63,7 +63,6 @@ def test_what_the_methods_declare_is_no_setting_by_itself():
         ({"source": "book"}, r"hint\.source='book' is not a choice; choose one of self_generated"),
         ({"prompts": 3}, r"hint\.prompts=3 must be text"),
         ({"conditioning": "off"}, r"hint\.conditioning='off' is not a choice"),
-        ({"logprob_gain_every": -1}, r"hint\.logprob_gain_every=-1 must be a number of steps"),
         ({"dropout_share": 1.5}, r"hint\.dropout_share=1\.5 must be from 0 to 1"),
         (
             {"prefix": {"ratios": [0.5, 0.25]}},
@@ -112,7 +111,7 @@ def test_an_int_is_taken_where_a_float_is_meant():
         ("grpo", "hint.prompts"),
         ("luffy", "hint.prompts"),
         ("sft", "hint.source"),
-        ("rl-zvp", "hint.luffy.gamma"),
+        ("sft", "hint.luffy.gamma"),
         ("score", "hint.style"),
         ("mlmt", "hint.score.alpha"),
     ],
@@ -137,8 +136,6 @@ def test_a_knob_that_the_method_does_not_read_is_refused(method, given):
         ("score", "hint.prompts"),
         ("mlmt", "hint.prompts"),
         ("mlmt", "hint.mlmt.alpha"),
-        ("seele", "hint.prefix.ratios"),
-        ("rl-zvp", "hint.rl_zvp.alpha"),
     ],
 )
 def test_a_knob_that_the_method_reads_is_taken(method, given):

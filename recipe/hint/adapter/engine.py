@@ -11,7 +11,6 @@ import numpy as np
 
 from recipe.hint.adapter.chat_template import Renderer, text_after
 from recipe.hint.adapter.group_client import GroupClient, PartialResponse, Sampling
-from recipe.hint.adapter.second_judge import SecondJudge
 from recipe.hint.engine import Engine
 from recipe.hint.hints.base import WrittenText
 from recipe.hint.hints.leak import find_leaks, graded_equal
@@ -20,7 +19,7 @@ from recipe.hint.schema import Response
 from recipe.hint.turns import RoleSampling, Turn
 from recipe.problems.schema import Problem
 from recipe.verify.overlong import Overlong
-from recipe.verify.schema import Item, Opinion, Verdict
+from recipe.verify.schema import Item, Verdict
 
 
 class Grader(Protocol):
@@ -47,10 +46,9 @@ class LoopPasses:
 
 @dataclass(frozen=True, slots=True)
 class Grading:
-    """Who grades, who is asked about the grades, and the penalty on over-long responses."""
+    """Who grades, and the penalty on over-long responses."""
 
     grader: Grader
-    second_judge: SecondJudge | None = None
     overlong: Overlong | None = None
 
 
@@ -75,7 +73,6 @@ class VllmEngine(Engine):
         self._response_sampling = response_sampling
         self.group_size = response_sampling.n
         self._hint_sampling = hint_sampling
-        self._second_judge = grading.second_judge
         self._overlong = grading.overlong
         self._passes = LoopPasses()
 
@@ -142,10 +139,6 @@ class VllmEngine(Engine):
         texts = [each.text for each in responses]
         return [bool(each) for each in await find_leaks(texts, problem, equal)]
 
-    async def log_probs(self, prompt_ids: Sequence[int], token_ids: list[int]) -> list[float]:
-        """Return log-probabilities of a response's tokens after a prompt."""
-        return await self._client.log_probs(prompt_ids, token_ids)
-
     async def write(self, messages: list[Message], seed: int) -> WrittenText:
         """Sample one text with the hint writer's settings; empty when the request does not fit."""
         assert self._hint_sampling is not None, "a method without hints asked for one"
@@ -169,14 +162,6 @@ class VllmEngine(Engine):
             )
             for verdict, response in zip(verdicts_G, responses_G, strict=True)
         ]
-
-    async def second_opinions(
-        self, problem: Problem, responses: list[Response], verdicts: list[Verdict]
-    ) -> list[Opinion]:
-        """Return one opinion per verdict, in order; `not_asked` without a second judge."""
-        if self._second_judge is None:
-            return ["not_asked"] * len(verdicts)
-        return await self._second_judge.ask(_items(problem, responses), verdicts)
 
 
 def _response(sampled: PartialResponse, text: str) -> Response:

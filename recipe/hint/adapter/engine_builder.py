@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import socket
-from pathlib import Path
 from typing import Any
 
 from omegaconf import DictConfig
@@ -15,14 +12,8 @@ from recipe.hint.adapter.chat_template import Renderer, refuses_system
 from recipe.hint.adapter.engine import Grading, VllmEngine
 from recipe.hint.adapter.group_client import GroupClient, Sampling
 from recipe.hint.adapter.rewards import build_grader, overlong_of
-from recipe.hint.adapter.second_judge import build_second_judge
 from recipe.hint.settings import HintSettings
 from recipe.run.environment import log_to_stderr
-
-
-def audit_file(run_dir: str) -> Path:
-    """Return this process's own file: a network disk mixes the lines of several writers."""
-    return Path(run_dir) / f"audit-{socket.gethostname()}-{os.getpid()}.jsonl"
 
 
 class EngineBuilder:
@@ -55,8 +46,7 @@ class EngineBuilder:
         self._renderer = Renderer(
             worker.tokenizer, template, rollout.prompt_length, folds_system, options
         )
-        audit = audit_file(settings.run_dir) if settings.verify.audit else None
-        self.grader = build_grader(settings.verify, worker.config, audit)
+        self.grader = build_grader(settings.verify, worker.config)
         self._overlong = overlong_of(worker.config)
 
     def build(self, sampling: DictConfig, settings: HintSettings | None = None) -> VllmEngine:
@@ -64,10 +54,8 @@ class EngineBuilder:
 
         Args:
             sampling: The node with ``n``, ``temperature``, ``top_p`` and ``top_k``.
-            settings: Of the hint writer and the second judge; without them the engine writes no
-                hints and asks no second judge.
+            settings: Of the hint writer; without them the engine writes no hints.
         """
-        second_judge = build_second_judge(settings.samples) if settings else None
         hint_sampling = None
         if settings:
             hint_sampling = Sampling(
@@ -79,7 +67,7 @@ class EngineBuilder:
         return VllmEngine(
             self._client,
             self._renderer,
-            grading=Grading(self.grader, second_judge, self._overlong),
+            grading=Grading(self.grader, self._overlong),
             response_sampling=Sampling(
                 n=sampling.n,
                 max_tokens=self._rollout.response_length,

@@ -174,25 +174,6 @@ class GroupClient:
     def _seed(self, seed: int) -> int | None:
         return seed if self.is_seeded else None
 
-    async def log_probs(self, prompt_ids: Sequence[int], token_ids: list[int]) -> list[float]:
-        """Return log-probabilities of ``token_ids`` after a prompt, as far as they fit the context.
-
-        They are the policy's own, without temperature or top-p.
-
-        Raises:
-            StallError: If no server answers within ``timeout_s``.
-        """
-        # One more token is sampled: vLLM refuses a request for none.
-        token_ids = token_ids[: max(self._max_model_len - 1 - len(prompt_ids), 0)]
-        if not token_ids:
-            return []
-        fields = {"n": 1, "max_tokens": 1, "temperature": 0.0, "prompt_logprobs": 0}
-        while True:
-            group = await self._ask([*prompt_ids, *token_ids], fields)
-            if group["finish"] != [STOPPED]:
-                return group["prompt_log_probs"][-len(token_ids) :]
-            await asyncio.sleep(_PAUSE_S)
-
     async def _ask(self, prompt_ids: Sequence[int], fields: dict[str, Any]) -> dict[str, Any]:
         """Send one request to the server that the balancer chooses."""
         [group] = await self._ask_each([(prompt_ids, fields)])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import fields
-from pathlib import Path
 
 from omegaconf import DictConfig, OmegaConf
 
@@ -38,22 +37,17 @@ def grade_options(settings: VerifySettings, config: DictConfig) -> GradeOptions:
     )
 
 
-def build_grader(
-    settings: VerifySettings, config: DictConfig, audit_path: Path | None = None
-) -> Grader:
+def build_grader(settings: VerifySettings, config: DictConfig) -> Grader:
     """Make a pool of grading processes; they start with the first response that needs one.
 
     Args:
         settings: Limits, and the grading options that have a setting of the same name.
         config: The run's, for the user's own reward function.
-        audit_path: File of the second judge's disagreements (``hint.verify.audit``); ``None``: no
-            audit. ``hint.samples.second_judge_share`` has a judge of its own (``second_judge.py``).
     """
     return VerifierPool(
         num_workers=settings.num_workers,
         timeout_s=settings.timeout_s,
         options=grade_options(settings, config),
-        audit_path=audit_path,
     )
 
 

@@ -55,9 +55,7 @@ class GroupHttpServer(vLLMHttpServer):
         Returns:
             ``token_ids`` and ``log_probs``, both G arrays of T; ``finish`` (G reasons, or
             "abort" for a response stopped by a weight update, with the tokens it had);
-            ``global_steps``, the version of the weights; ``cached_tokens`` of the prompt;
-            ``prompt_log_probs``, where ``sampling["prompt_logprobs"]`` asks for them, of each
-            token but the first.
+            ``global_steps``, the version of the weights; ``cached_tokens`` of the prompt.
 
         Raises:
             TimeoutError: If the group is not done after ``limit_s``.
@@ -84,7 +82,7 @@ class GroupHttpServer(vLLMHttpServer):
             raise
         if len(final.outputs) < count:
             return self._aborted(count)
-        return _group_of(final, prompt_ids) | {"global_steps": version}
+        return _group_of(final) | {"global_steps": version}
 
     async def generate_groups(
         self, asked: list[tuple[Sequence[int], dict[str, Any], str]], limit_s: float | None = None
@@ -138,7 +136,7 @@ async def _last(queue: Any) -> Any:
             return output
 
 
-def _group_of(final: Any, prompt_ids: Sequence[int]) -> dict[str, Any]:
+def _group_of(final: Any) -> dict[str, Any]:
     """Return a finished output as ``generate_group`` does, but for the version of the weights.
 
     Raises:
@@ -147,7 +145,6 @@ def _group_of(final: Any, prompt_ids: Sequence[int]) -> dict[str, Any]:
     responses = sorted(final.outputs, key=lambda response: response.index)
     if any(response.finish_reason == "error" for response in responses):
         raise RuntimeError("vLLM ended a response with an error of its own; its log says why")
-    prompt_rows = (final.prompt_logprobs or [])[1:]
     return {
         "token_ids": [array("q", response.token_ids) for response in responses],
         "log_probs": [
@@ -155,7 +152,6 @@ def _group_of(final: Any, prompt_ids: Sequence[int]) -> dict[str, Any]:
         ],
         "finish": [response.finish_reason or "abort" for response in responses],
         "cached_tokens": final.num_cached_tokens or 0,
-        "prompt_log_probs": _log_probs(prompt_rows, prompt_ids[1 : len(prompt_rows) + 1]),
     }
 
 

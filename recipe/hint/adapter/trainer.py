@@ -30,7 +30,7 @@ from recipe.hint.adapter.store import RECORD_FIELD, SAMPLE_FIELD, STATE_FIELD
 from recipe.hint.conversations import mean_facts
 from recipe.hint.record import PromptRecord
 from recipe.hint.reward_tracker import RewardTracker
-from recipe.hint.samples import SampleChooser
+from recipe.hint.samples import choose_samples
 from recipe.hint.settings import build_method, settings_of
 from recipe.problems.schema import problem_from_row
 from recipe.run.checkpoints import (
@@ -53,7 +53,6 @@ from recipe.run.watchdog import NO_ANSWER, Limited, Watchdog
 from recipe.run.whole_file import whole_file, write_whole
 from recipe.study.evaluation.turns import TURN_FACTS, turn_metrics
 
-SHAPES_FILE = "hint_shapes.json"
 _SYNC = "the weight sync from the trainer to the vLLM replicas"
 _START_ANEW = "Give its weights as actor_rollout_ref.model.path with trainer.resume_mode=disable"
 # What `problem_from_row` needs to give a problem's id; it refuses a row without a ground truth.
@@ -69,7 +68,6 @@ class HintMixin(CreditMixin):
     def __init__(self, config: DictConfig) -> None:
         self.hint = settings_of(config)
         self.tracker = RewardTracker()
-        self.sample_chooser = SampleChooser(self.hint.samples, self.hint.seed)
         self.folder = RunFolder(self.hint.run_dir)
         self._method = build_method(config.trainer, self.hint)
         ask_for_models(config, self._method)
@@ -142,11 +140,17 @@ class HintMixin(CreditMixin):
         metrics["hint/filtered_prompts"] = float(filtered)
         metrics.update({f"hint/{name}": value for name, value in self._method.metrics().items()})
         facts_by_uid = {each.uid: mean_facts(each.conversations) for each in records}
-        rows = self.sample_chooser.update(self.global_steps, records, self._samples_of_step)
+        rows = choose_samples(
+            records,
+            self._samples_of_step,
+            settings=self.hint.samples,
+            seed=self.hint.seed,
+            step=self.global_steps,
+        )
         self.folder.append_samples(rows)
         for prefix, values in (
             ("hint", hint_metrics.step_metrics(records, self._method.max_level)),
-            ("verify", hint_metrics.verify_metrics(records) | self.sample_chooser.metrics()),
+            ("verify", hint_metrics.verify_metrics(records)),
             ("reward_tracking", self.tracker.metrics()),
             ("turns", turn_metrics(facts_by_uid) | hint_metrics.guide_metrics(records)),
         ):
@@ -294,7 +298,6 @@ class HintMixin(CreditMixin):
             empty_step(root, self.global_steps)
             with whole_file(folder / STATE_FILE) as file:
                 np.savez_compressed(file, **self.tracker.state_dict())
-            write_whole(folder / SHAPES_FILE, json.dumps(self.sample_chooser.state_dict()))
             # verl logs a step after its save and weight sync: one killed in between lacks the line.
             write_whole(folder / METRICS_FILE, json.dumps(plain(self._metrics_of_step)))
             super()._save_checkpoint()
@@ -324,13 +327,10 @@ class HintMixin(CreditMixin):
             path = Path(trainer.resume_from_path) / STATE_FILE
         else:
             path = step_folder(trainer.default_local_dir, self.global_steps) / STATE_FILE
-        shapes = path.with_name(SHAPES_FILE)
-        for each in (path, shapes):
-            if not each.exists():
-                raise ConfigError(
-                    f"{each} is missing: the checkpoint was not written by this version of the "
-                    f"recipe. {_START_ANEW}"
-                )
+        if not path.exists():
+            raise ConfigError(
+                f"{path} is missing: the checkpoint was not written by this recipe. {_START_ANEW}"
+            )
         self._resumed_from = path.parent
         if is_within(trainer.default_local_dir, path.parent):
             # Resumed by path: later records are dropped, so later checkpoints must not count.
@@ -340,7 +340,6 @@ class HintMixin(CreditMixin):
                 self.tracker.load_state_dict(dict(state))
             except ValueError as error:
                 raise ConfigError(f"{path}: {error}. {_START_ANEW}") from error
-        self.sample_chooser.load_state_dict(json.loads(shapes.read_text(encoding="utf-8")))
         self.folder.say(f"resumed from step {self.global_steps} ({path.parent})")
 
     # -- reporting ------------------------------------------------------------------------------

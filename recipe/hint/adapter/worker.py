@@ -7,7 +7,6 @@ import gc
 import logging
 import math
 import time
-from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -25,7 +24,6 @@ from recipe.hint.adapter.engine_builder import EngineBuilder
 from recipe.hint.adapter.hint_sources import parts_of_training, teacher_of
 from recipe.hint.adapter.in_flight import problems_in_flight
 from recipe.hint.adapter.sampling_guard import IDLE
-from recipe.hint.adapter.tracing import Traces, is_tracing, traced
 from recipe.hint.record import Outcome
 from recipe.hint.rollout import PromptRollout, RolloutParts
 from recipe.hint.samples import NO_SAMPLES
@@ -64,15 +62,14 @@ class HintWorker(_WorkerTQ):
         self._validation_slots = asyncio.Semaphore(validation_slots(config))
         engines = EngineBuilder(self, settings)
         rollout = config.actor_rollout_ref.rollout
-        self._traces = Traces() if is_tracing() else None
-        engine = traced(engines.build(rollout, settings))
+        engine = engines.build(rollout, settings)
         self._training = training = parts_of_training(
             config, settings, engine, grader=engines.grader, tokenizer=self.tokenizer
         )
         # Validation has no source of hints and keeps no samples.
         texts, method = training.texts, training.method
-        quiet = replace(settings, samples=NO_SAMPLES, logprob_gain_every=0)
-        engine = traced(engines.build(rollout.val_kwargs))
+        quiet = replace(settings, samples=NO_SAMPLES)
+        engine = engines.build(rollout.val_kwargs)
         teacher = teacher_of(method, settings, texts, rollout, rollout.val_kwargs)
         self._validation = RolloutParts(method.validation(), None, engine, quiet, texts, teacher)
         gc.freeze()  # as in the trainer's process
@@ -119,11 +116,7 @@ class HintWorker(_WorkerTQ):
             self._under_way[uid] = (name, time.monotonic())
             step = int(trajectory["step"])
             parts = self._validation if is_validation else self._training
-            traces = self._traces
-            with (
-                traces.prompt(name, step, is_validation=is_validation) if traces else nullcontext()
-            ):
-                outcome = await self.roll_out(parts, problem, prompt, step)
+            outcome = await self.roll_out(parts, problem, prompt, step)
             await self._publisher.publish(outcome, prompt, partition)
         # Any failure must reach the queue as a status, what was cancelled beneath it too.
         except (Exception, asyncio.CancelledError) as error:

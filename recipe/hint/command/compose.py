@@ -28,6 +28,11 @@ Action = Literal["run", "help", "show", "hydra"]
 CONFIG_DIR = PROGRAMS / "config"
 _OWN_GROUPS = REPOSITORY / "configs"
 _NOT_THERE = re.compile(r"Could not override '([^']+)'|Key '([^']+)' is not in struct")
+# Settings and sections of earlier versions.
+_REMOVED = (
+    *("hint.rl_zvp", "hint.seele", "hint.prefix_rl", "hint.logprob_gain_every"),
+    *("hint.verify.audit", "hint.samples.second_judge_share"),
+)
 # Values that Hydra takes for no file, or fails on: it reads them as something else than a text.
 _NO_NAME = re.compile(r"|null|none|true|false|[-+]?[\d._]+(?:e[-+]?\d+)?", re.I)
 
@@ -154,6 +159,8 @@ def explain(error: Exception, argv: Sequence[str], config_dir: Path) -> str:
         return text
     found = match[1] or match[2]
     name = next((given for given in given_settings(argv) if given.endswith(found)), found)
+    if any(f"{name}.".startswith(f"{old}.") for old in _REMOVED):
+        return f"{name} was removed; drop it"
     config = OmegaConf.to_container(primary_config(config_dir), resolve=False)
     known = flat_names(cast("dict", config))
     if name in known:

@@ -11,14 +11,11 @@ from recipe.hint.methods.luffy import Luffy
 from recipe.hint.methods.mlmt import Mlmt
 from recipe.hint.methods.multi_turn import MultiTurn
 from recipe.hint.methods.own_credit import OwnCredit
-from recipe.hint.methods.prefix_rl import PrefixRl
-from recipe.hint.methods.rl_zvp import RlZvp
 from recipe.hint.methods.sage import Sage
 from recipe.hint.methods.sage_light import SageLight
 from recipe.hint.methods.scaf import Scaf
 from recipe.hint.methods.score import Score
 from recipe.hint.methods.score_guided import ScoreGuided
-from recipe.hint.methods.seele import Seele
 from recipe.hint.methods.sft import Sft
 from recipe.run.errors import ConfigError
 
@@ -32,9 +29,6 @@ METHODS: dict[str, type[Method]] = {
     "scaf": Scaf,
     "luffy": Luffy,
     "sft": Sft,
-    "rl-zvp": RlZvp,
-    "seele": Seele,
-    "prefix-rl": PrefixRl,
     "score": Score,
     "score-guided": ScoreGuided,
     "mlmt": Mlmt,
@@ -42,6 +36,8 @@ METHODS: dict[str, type[Method]] = {
 }
 
 BASELINE = next(iter(METHODS))
+# Of earlier versions; another package may declare a method of such a name.
+REMOVED = ("rl-zvp", "seele", "prefix-rl")
 # Other packages declare methods of their own as entry points of this group.
 ENTRY_POINTS = "hint.methods"
 # Released by the authors of SAGE; benchmarks measure these by default. With the first one they also
@@ -83,6 +79,11 @@ def get_method(name: str) -> type[Method]:
     Raises:
         ConfigError: If there is none of that name, or it has to derive from another class.
     """
+    if name in REMOVED and name not in METHODS:
+        raise ConfigError(
+            f"trainer.method={name} was removed; choose another method, or declare it in a package "
+            f"of your own (docs/new_method.md)"
+        )
     if name not in METHODS:
         raise ConfigError(
             f"trainer.method={name!r} is not a method; choose one of {', '.join(sorted(METHODS))}"

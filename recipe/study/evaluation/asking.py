@@ -46,7 +46,7 @@ async def ask(problem: Problem, parts: RolloutParts) -> dict[str, Any]:
     """
     method = asked_method(parts.method)
     style = style_of(parts.settings, parts.method)
-    settings = replace(parts.settings, samples=NO_SAMPLES, logprob_gain_every=0, style=style)
+    settings = replace(parts.settings, samples=NO_SAMPLES, style=style)
     parts = replace(parts, method=method, settings=settings)
     rollout = PromptRollout(problem, ProblemState(), parts)
     record = (await rollout.run("ask", 0)).record

@@ -23,7 +23,6 @@ _LATE: Sequence[tuple[str, str, Callable[[float], float]]] = (
     ("never gave signal, %", "reward_tracking/pct_never_mixed", float),
     ("prompts with a hint", "hint/prompts_with_hint", float),
     ("hints that leak", "hint/leaked", float),
-    ("log-prob gain, level 3", "hint/logprob_gain_level_3", float),
     ("feedback that leaks, %", "turns/leaks", lambda share: 100 * share),
     ("unchanged, %", "turns/unchanged", lambda share: 100 * share),
     ("entropy", "actor/entropy", float),

@@ -30,7 +30,7 @@ MoreMeasures = Mapping[str, Callable[[Path, str, Sequence[Path]], Mapping[str, f
 # Beginnings of the metrics' names that a page of results reads.
 _KEPT = (
     "step", "hint/prompts", "hint/used_", "hint/zero_signal_after", "hint/leaked",
-    "hint/logprob_gain_", "reward_tracking/pct_never_", "turns/", "actor/entropy",
+    "reward_tracking/pct_never_", "turns/", "actor/entropy",
     "response_length/mean", "val-core/", "timing_s/step", VLLM_DIFFERENCE,
     *TOKENS,
 )  # fmt: skip

@@ -83,8 +83,6 @@ def _lines(row: dict[str, Any]) -> list[str]:
             f"reward {verdict['reward']}",
             "trains" if verdict["trains"] else "does not train",
             *(["ignored: " + _short(verdict["ignored"])] if verdict["ignored"] else []),
-            *(["second judge disagrees"] if verdict["second"] == "disagrees" else []),
-            *(["new shape: " + _short(verdict["shape"])] if "new_shape" in verdict["why"] else []),
         ]
         lines.append(f"  {', '.join(facts)}")
         if verdict["extracted"]:

@@ -21,22 +21,18 @@ starts, unless they leave its session. Not covered: other side effects outside t
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import functools
 import logging
 import queue
 import threading
 from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from recipe.run.errors import ConfigError, VerifierError
 from recipe.verify.grading import quick_grade
 from recipe.verify.options import GradeOptions
 from recipe.verify.pool.processes import WorkerDied, WorkerFactory, WorkerHandle
 from recipe.verify.schema import Item, Verdict
-from recipe.verify.second_judge import SECOND, AuditLog
 
 logger = logging.getLogger(__name__)
 
@@ -98,7 +94,6 @@ class VerifierPool:
         timeout_s: Processor time of one grade; beyond it the process is killed and the verdict is
             ``timeout``.
         options: What may be chosen about grading.
-        audit_path: File to which verdicts are appended that the second judge disagrees with.
         grade_path: ``module:function`` with the signature of ``grading.grade``.
         start_timeout_s: Limit for a process to import its grade function.
 
@@ -115,7 +110,6 @@ class VerifierPool:
         timeout_s: float = 10.0,
         *,
         options: GradeOptions = _DEFAULTS,
-        audit_path: str | Path | None = None,
         grade_path: str = GRADE,
         start_timeout_s: float = 60.0,
     ) -> None:
@@ -130,10 +124,6 @@ class VerifierPool:
         self._options = replace(options, program_wall_s=program_wall_s)
         self._grade_path = grade_path
         self.graded = self.quick = self.timeouts = self.errors = 0
-        self._audit: AuditLog | None = None
-        if audit_path is not None:
-            self._second = VerifierPool(num_workers, timeout_s, grade_path=SECOND)
-            self._audit = AuditLog(audit_path, self._second.submit)
         self._lock = threading.Lock()
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._threads: list[threading.Thread] = []
@@ -142,11 +132,6 @@ class VerifierPool:
         self._factory = WorkerFactory(grade_path, self._options, start_timeout_s)
         self._is_closed = False
 
-    @property
-    def disagreements(self) -> int:
-        """Verdicts that the second judge disagreed with; 0 without ``audit_path``."""
-        return self._audit.disagreements if self._audit else 0
-
     async def grade_many(
         self, items: Sequence[Item], ids: Sequence[str] | None = None
     ) -> list[Verdict]:
@@ -154,7 +139,7 @@ class VerifierPool:
 
         Args:
             items: What to grade.
-            ids: A name per item (its prompt id), for the log and the audit file.
+            ids: A name per item (its prompt id), for the log.
 
         Raises:
             VerifierError: A worker could not be started, or the pool is closed.
@@ -202,11 +187,7 @@ class VerifierPool:
             return {name: getattr(self, name) for name in names}
 
     def close(self) -> None:
-        """Kill the processes and fail what is still waiting; safe to call twice.
-
-        Raises:
-            VerifierError: The audit file lacks lines; all is closed.
-        """
+        """Kill the processes and fail what is still waiting; safe to call twice."""
         with self._lock:
             self._is_closed = True
             workers, threads = list(self._workers.values()), list(self._threads)
@@ -218,17 +199,12 @@ class VerifierPool:
         for thread in threads:
             thread.join(_CLOSE_LIMIT_S)
         self._factory.close()
-        if self._audit:
-            self._second.close()
-            self._audit.close()
 
     def __enter__(self) -> VerifierPool:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        # The error of the block is the one to tell.
-        with contextlib.suppress(*([VerifierError] if kind else [])):
-            self.close()
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def _settle(self, job: _Job, verdict: Verdict, why: str = "") -> None:
         with self._lock:
@@ -239,11 +215,7 @@ class VerifierPool:
         if verdict.is_ungraded:
             why = why or "the grade says so"
             logger.warning("%s on prompt %s: %s", verdict.reason, name or "(no id)", why)
-        settle = functools.partial(job.batch.settle, job.index, verdict)
-        if self._audit:
-            self._audit.check(job.batch.items[job.index], verdict, name=name, then=settle)
-        else:
-            settle()
+        job.batch.settle(job.index, verdict)
 
     def _feed(self, name: str) -> None:
         """Make one grade after another, each in a slot: the body of one thread."""

@@ -18,11 +18,9 @@ from recipe.hint.methods.base import Draws
 from recipe.hint.methods.fixed import Fixed, FixedSettings
 from recipe.hint.methods.ghpo import Ghpo, GhpoSettings
 from recipe.hint.methods.grpo import Grpo
-from recipe.hint.methods.item_response import Observation, level_for
 from recipe.hint.methods.sage import Sage, SearchSettings
 from recipe.hint.methods.sage_light import SageLight
 from recipe.hint.methods.scaf import Scaf, ScafSettings
-from recipe.hint.methods.seele import Seele, SeeleSettings
 from recipe.hint.prompt import Texts
 from recipe.hint.schema import ProblemState
 
@@ -213,30 +211,6 @@ def test_a_probe_keeps_the_direction_and_leaves_out_groups_that_it_misses(probe_
     assert is_ascended(update, policy, objective)
     p = solved(policy, bare()).item()
     assert weight(p, trains=seen) < weight(p)
-
-
-def test_seele_ascends_each_levels_accuracy_as_often_as_its_probes_choose_it():
-    policy, size = Policy(TWO), 2
-    method = Seele(max_level=2, settings=SeeleSettings(probes=2, probe_n=1))
-    ways = every_outcome(method, policy, group_size=size)
-    update = expected_update(ways, policy, size=size)
-    prompts = [bare(), FIRST_HINT, SECOND_HINT]
-    chances = [0.0, 0.0, 0.0]  # that a level is chosen, frozen
-    for outcomes in product((0.0, 1.0), repeat=2):
-        seen, chance = [], 1.0
-        for right in outcomes:
-            level = level_for(0.5, seen, 2)
-            p = solved(policy, prompts[level]).item()
-            chance *= p if right else 1 - p
-            seen.append(Observation(level, right, 1))
-        chances[level_for(0.5, seen, 2)] += chance
-    # The group is drawn anew: what the probes said chooses its level and stands in no gradient.
-    objective = sum(
-        chance * moved(policy, prompt, group_size=size)
-        for chance, prompt in zip(chances, prompts, strict=True)
-    )
-    assert is_ascended(update, policy, objective)
-    assert sum(chance > 0.05 for chance in chances) > 1
 
 
 # -- rewards of several parts ---------------------------------------------------------------------

@@ -9,7 +9,7 @@ from talks import TurnEngine
 
 from recipe.hint.hints.self_generated import SelfGenerated
 from recipe.hint.methods import METHODS
-from recipe.hint.methods.prefix_rl import PrefixRl
+from recipe.hint.methods.fixed import Fixed
 from recipe.hint.prompt import Texts
 from recipe.hint.rollout import RolloutParts
 from recipe.hint.settings import HintSettings
@@ -34,10 +34,10 @@ def asked(method, outcomes, **engine):
 
 def test_hints_enter_the_prompt_as_in_the_methods_training():
     engine = ScriptedEngine({0: [0], 1: [0], 2: [1]})
-    parts = RolloutParts(PrefixRl(max_level=2), Numbered(2), engine, HintSettings(), Texts())
+    parts = RolloutParts(Fixed(max_level=2), Numbered(2), engine, HintSettings(), Texts())
     asyncio.run(ask(problem(), parts))
-    bare = "answer in a boxWhat is 1+1?"
-    assert engine.prompts == [bare, f"{bare}hint 1", f"{bare}hint 2"]
+    bare, lead = "answer in a boxWhat is 1+1?", "\nHere is a hint to help you:\n"
+    assert engine.prompts == [bare, f"{bare}{lead}hint 1", f"{bare}{lead}hint 2"]
 
 
 @pytest.mark.parametrize("name", ["sage", "sage-light", "fixed"])

@@ -13,11 +13,9 @@ from recipe.hint.methods.base import Draws
 from recipe.hint.methods.fixed import Fixed
 from recipe.hint.methods.ghpo import Ghpo, GhpoSettings
 from recipe.hint.methods.grpo import Grpo
-from recipe.hint.methods.prefix_rl import PrefixRl
 from recipe.hint.methods.sage import Sage, SearchSettings
 from recipe.hint.methods.sage_light import SageLight
 from recipe.hint.methods.scaf import Scaf, ScafSettings
-from recipe.hint.methods.seele import Seele, SeeleSettings
 from recipe.hint.reward_tracker import RewardTracker
 from recipe.hint.schema import ProblemState
 
@@ -34,11 +32,9 @@ BUILT = {
     "fixed": Fixed(max_level=3),
     "ghpo": Ghpo(max_level=3),
     "scaf": Scaf(max_level=3, settings=ScafSettings(increments=1)),
-    "seele": Seele(max_level=3, settings=SeeleSettings(probes=1, probe_n=1)),
-    "prefix-rl": PrefixRl(max_level=3, draws=Draws(seed=6)),
 }
 STEP = 100  # after every cold start
-# sage-light was wrong at level 1: its plan is level 2, as is that of fixed; prefix-rl draws it.
+# sage-light was wrong at level 1: its plan is level 2, as is that of fixed.
 PAST = ProblemState(visits=1, level=1, accuracy=0.0)
 BARE = len("answer in a box" + "What is 1+1?")
 
@@ -72,7 +68,7 @@ def test_every_method_of_one_turn_has_its_traces():
 
 
 RESUMED = {
-    **{name: BUILT[name] for name in ("grpo", "sage", "sage-light", "fixed", "seele", "prefix-rl")},
+    **{name: BUILT[name] for name in ("grpo", "sage", "sage-light", "fixed")},
     "sage that remembers": Sage(
         max_level=3, settings=SearchSettings(probe_n=1, start="remembered", write_early=True)
     ),

@@ -15,7 +15,6 @@ from recipe.hint.methods.sage_light import SageLight
 from recipe.hint.methods.scaf import Scaf, ScafSettings
 from recipe.hint.methods.score import Score
 from recipe.hint.methods.score_guided import ScoreGuided, ScoreGuidedSettings
-from recipe.hint.methods.seele import Seele, SeeleSettings
 from recipe.run.errors import ConfigError, HintError
 
 
@@ -71,11 +70,7 @@ def test_a_million_in_any_setting_is_counted_or_refused_but_never_played_out(cls
         pass
 
 
-def test_a_prompt_of_too_many_rounds_or_responses_is_refused_by_the_methods_node():
-    with pytest.raises(
-        ConfigError, match=r"more than 300 rounds .*lower the numbers in hint\.seele"
-    ):
-        most_responses(Seele(max_level=3, settings=SeeleSettings(probes=1_000_000)), 8)
+def test_a_prompt_of_too_many_responses_is_refused_by_the_methods_node():
     with pytest.raises(ConfigError, match=r"100,000 responses.*hint\.mlmt"):
         most_responses(Mlmt(settings=MlmtSettings(feedbacks=1_000_000)), 8)
     with pytest.raises(ConfigError, match=r"rollout\.n=1000000000"):

@@ -187,21 +187,6 @@ def test_unhinted_conditioning_of_an_unhinted_group_is_on_policy():
     assert run(sage(), {0: MIXED}, settings={"conditioning": "unhinted"}).record.on_policy
 
 
-def test_the_log_prob_gain_is_measured_on_right_responses_that_train_under_a_hint():
-    # The fake makes a token 0.25 nats likelier per level: level 2 gives 0.5, for one right answer.
-    outcomes = {0: WRONG, 1: WRONG, 2: MIXED}
-    record = run(sage(), outcomes, settings={"logprob_gain_every": 5}, step=10).record
-    assert record.logprob_gains == (0.5,)
-    assert (
-        run(sage(), outcomes, settings={"logprob_gain_every": 5}, step=11).record.logprob_gains
-        == ()
-    )
-    assert (
-        run(sage(), {0: MIXED}, settings={"logprob_gain_every": 5}, step=10).record.logprob_gains
-        == ()
-    )
-
-
 def test_by_default_nothing_of_this_happens():
     assert SearchSettings() == SearchSettings(probe_n=0, start="zero", write_early=False)
     assert not Draws().drops_hint(problem(), ProblemState(visits=1, highest_level=2))

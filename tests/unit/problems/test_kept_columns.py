@@ -7,7 +7,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from test_offline_hints import Fake
-from test_prefixes import WORK, evaluated, prefixes
 
 from recipe.hint import main_prepare
 from recipe.problems.columns import check_file, check_target, read_problems
@@ -63,17 +62,6 @@ def test_every_other_column_stays_with_its_type_and_place(tmp_path, columns):
     assert all(len(problem.hints) == 3 for problem in read_problems(tmp_path / "out.parquet"))
 
 
-def test_prefixes_keep_them_too(tmp_path):
-    infos = [{"index": n, "tags": ["k"]} for n in (7, 8)]
-    in_path = stored(tmp_path / "in.parquet", extra_info=infos, level=[1, 2])
-    rows = prefixes(
-        evaluated(tmp_path / "run", ("8", 0, "correct", WORK)), in_path, "--ratios", "0.5"
-    )
-    assert [(row["extra_info"], row["level"]) for row in rows] == [(infos[0], 1), (infos[1], 2)]
-    assert rows[0]["hint_level_1"] is None
-    assert rows[1]["hint_level_1"].startswith("First 3.")
-
-
 def test_a_data_frame_of_the_file_is_read_back_with_its_index_and_the_new_hints(tmp_path):
     path = stored(tmp_path / "in.parquet", hint_level_1=["old", "old"], hint_level_9=["x", "y"])
     frame = pq.read_table(path).to_pandas().set_index(pandas.Index([5, 6], name="nr"))
@@ -119,10 +107,7 @@ def test_nobody_is_asked_for_a_file_that_cannot_be_written(tmp_path):
 def test_the_commands_refuse_it_before_they_look_at_anything_else(tmp_path, capsys):
     in_path = stored(tmp_path / "in.parquet")
     for name, message in targets(tmp_path).items():
-        for given in (
-            ["hints", str(in_path), str(tmp_path / name), "--model=m", "--url=nowhere"],
-            ["prefixes", str(tmp_path / "run"), str(in_path), str(tmp_path / name)],
-        ):
+        for given in (["hints", str(in_path), str(tmp_path / name), "--model=m", "--url=nowhere"],):
             with pytest.raises(SystemExit, match="2"):
                 main_prepare.main(given)
             err = capsys.readouterr().err
@@ -136,17 +121,3 @@ def test_a_new_folder_and_a_link_to_a_file_are_targets_and_looking_leaves_nothin
     for name in ("new/deep/out.parquet", "link.parquet"):
         check_target(tmp_path / name)
     assert [each.name for each in tmp_path.iterdir()] == ["link.parquet"]
-
-
-def test_a_disk_that_refuses_at_the_end_is_one_line(tmp_path, capsys, monkeypatch):
-    def full(table, file):
-        raise OSError(28, "No space left on device")
-
-    in_path = stored(tmp_path / "in.parquet")
-    run = evaluated(tmp_path / "run", ("p0", 0, "correct", WORK))
-    monkeypatch.setattr("recipe.problems.columns.pq.write_table", full)
-    with pytest.raises(SystemExit, match="2"):
-        prefixes(run, in_path)
-    err = capsys.readouterr().err
-    assert "out.parquet: cannot be written: No space left on device" in err
-    assert err.count("\n") == 1

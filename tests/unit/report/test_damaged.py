@@ -17,8 +17,8 @@ from recipe.hint.main_report import main
 from recipe.study.evaluation.results import write_results
 
 VERDICT = {"level": 1, "rows": [0, 3], "trains": True, "reward": 1.0, "reason": "correct"} | {
-    "basis": "number", "extracted": "5", "ignored": "", "second": "agrees", "shape": "0",
-    "why": ["new_shape"], "response": "it is 5",
+    "basis": "number", "extracted": "5", "ignored": "",
+    "why": [], "response": "it is 5",
 }  # fmt: skip
 SAMPLES = [
     {"step": step, "why": ["random"], "problem_id": "p7", "problem": "How many?", "answer": "5"}

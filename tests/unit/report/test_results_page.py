@@ -2,9 +2,11 @@
 
 import itertools
 import re
+from dataclasses import replace
 from pathlib import Path
 
 from recipe.hint.main_report import main
+from recipe.hint.methods import REMOVED
 from recipe.study.campaign import CAMPAIGN_FILE, read_campaign
 from recipe.study.report.campaign_folder import read_results_of
 from recipe.study.report.campaign_page import results_page
@@ -38,8 +40,12 @@ def test_the_readmes_figure_is_drawn_from_the_kept_runs(tmp_path):
 def test_each_campaign_is_the_one_that_can_be_made():
     """A claim, an arm or a setting that was changed afterwards would be another campaign."""
     for path in EVIDENCE.glob(f"*/{CAMPAIGN_FILE}"):
-        made_by = Path("configs/campaign") / f"{path.parent.name}.yaml"
-        assert read_campaign(path) == read_campaign(made_by)
+        ran = read_campaign(path)
+        can_run = read_campaign(Path("configs/campaign") / f"{path.parent.name}.yaml")
+        gone = {f"trainer.method={name}" for name in REMOVED}
+        arms = {name: arm for name, arm in ran.arms.items() if not gone & {*arm.settings}}
+        claims = tuple(each for each in ran.claims if {each.arm, each.more_than} <= {*arms})
+        assert replace(ran, arms=arms, claims=claims) == can_run
 
 
 def test_the_readmes_table_says_what_the_page_says():

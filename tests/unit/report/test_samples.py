@@ -12,7 +12,7 @@ from recipe.study.report.samples import sample_lines
 ANSWER = {
     "attempt": 1, "level": 1, "rows": [0, 3], "trains": True, "score": 1.0, "reward": 1.0,
     "reason": "correct", "basis": "number", "extracted": "5 apples", "ignored": "apples",
-    "second": "disagrees", "shape": "0a", "why": ["ignored", "disagrees", "new_shape"],
+    "why": ["ignored"],
     "response": "so it is\n\\boxed{5 apples}",
 }  # fmt: skip
 ROW = {
@@ -41,8 +41,7 @@ def test_a_sample_is_a_few_lines_with_what_was_ignored(tmp_path, capsys):
         "step 3  p7  why: random, ignored  gold: 5",
         "  problem: How many?",
         "  hint 1 cut (holds the answer): it is 5",
-        "  level 1, 2 x correct, by number, reward 1.0, trains, ignored: apples, "
-        "second judge disagrees, new shape: 0a",
+        "  level 1, 2 x correct, by number, reward 1.0, trains, ignored: apples",
         "    extracted: 5 apples",
         r"    response: so it is \boxed{5 apples}",
         "",
@@ -63,7 +62,7 @@ def test_the_newest_samples_are_shown_when_there_are_more_than_asked_for(tmp_pat
     "text", ["\x1b[2Jgone", "\x9b31m", "a\u202eb", "\0", "\ud800", "\x07" * 10_000, "\r\n\u2028x"]
 )
 def test_what_a_model_wrote_cannot_act_on_the_terminal(tmp_path, text):
-    verdict = {**ANSWER, "extracted": text, "ignored": text, "shape": text, "response": text}
+    verdict = {**ANSWER, "extracted": text, "ignored": text, "response": text}
     hints = [{"level": 1, "hint_status": "ok", "hint": text, "leaks": False}]
     row = {**ROW, "problem": text, "answer": text, "rounds": hints, "responses": [verdict]}
     for line in sample_lines(write(tmp_path, {**row, "problem_id": text})):

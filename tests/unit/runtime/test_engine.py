@@ -201,24 +201,6 @@ def test_rows_of_a_group_are_sampled_with_the_seeds_they_have_in_it():
     assert len(responses_G) == 2
 
 
-def test_an_answer_is_scored_by_its_place_after_the_prompt():
-    server = Server("length")
-    engine, _ = make_engine(server)
-    # The server's log-prob of token k of the sequence is -k: the answer's are at 2, 3 and 4.
-    assert asyncio.run(engine.log_probs([1, 2], [5, 6, 7])) == [-2.0, -3.0, -4.0]
-    [(prompt_ids, fields, _)] = server.requests
-    assert prompt_ids == [1, 2, 5, 6, 7]
-    assert (fields["max_tokens"], fields["prompt_logprobs"], fields["n"]) == (1, 0, 1)
-
-
-def test_an_answer_is_scored_as_far_as_the_context_holds_it():
-    server = Server("length")
-    engine, _ = make_engine(server, max_model_len=4)
-    assert asyncio.run(engine.log_probs([1, 2], [5, 6, 7])) == [-2.0]  # 4 - 2 - 1 for the new token
-    assert asyncio.run(engine.log_probs([1, 2, 3], [5])) == []
-    assert len(server.requests) == 1
-
-
 def test_a_given_text_becomes_its_tokens_and_the_end_of_its_turn():
     engine, _ = make_engine(Server("stop"))
     response = engine.given_response("abc")

@@ -75,7 +75,7 @@ _UNREAD = {
     f"{ROLLOUT}.agent.default_agent_loop": _ONE_TURN,
     f"{ROLLOUT}.agent.agent_loop_config_path": _ONE_TURN,
     f"{ROLLOUT}.multi_turn.": _ONE_TURN,
-    f"{ROLLOUT}.trace.token2text": "a traced response has its text beside its tokens",
+    f"{ROLLOUT}.trace.backend": "rollouts are not traced; samples.jsonl shows some of each step",
     f"{ROLLOUT}.do_sample": "vLLM samples with rollout.temperature",
     f"{ROLLOUT}.val_kwargs.do_sample": "vLLM samples with val_kwargs.temperature; for greedy "
     "responses give val_kwargs.temperature=0 and val_kwargs.n=1",

@@ -54,8 +54,8 @@ DEFINES = (
 # service is reached.
 OPERATION = (
     "algorithm.filter_groups.max_num_gen_batches",
-    *names("hint", "run_dir watchdog max_in_flight samples logprob_gain_every"),
-    *names("hint.verify", "num_workers timeout_s wall_factor worker_memory_mib audit"),
+    *names("hint", "run_dir watchdog max_in_flight samples"),
+    *names("hint.verify", "num_workers timeout_s wall_factor worker_memory_mib"),
     *names("hint.teacher", "base_url api_key_env num_parallel timeout_s num_retries backoff_s"),
     *names("hint.teacher", "max_wait_s budget_tokens cache_dir"),
 )

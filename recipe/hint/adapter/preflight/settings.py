@@ -9,7 +9,6 @@ import re
 import traceback
 import warnings
 from collections.abc import Iterator, Mapping
-from importlib.util import find_spec
 from typing import Any
 
 from hydra.errors import InstantiationException
@@ -28,7 +27,6 @@ ACTOR, ROLLOUT, REF, MODEL_NODE = names("actor_rollout_ref", "actor rollout ref 
 PROMPT_LENGTH = f"{ROLLOUT}.prompt_length"
 _MINI, _GROUP = f"{ACTOR}.ppo_mini_batch_size", f"{ROLLOUT}.n"
 _SECTIONS = ("trainer", "hint", "data", "actor_rollout_ref", "algorithm", "reward", "ray_kwargs")
-_TRACERS = ("mlflow", "trackio", "weave")
 # In the update, and where log-probabilities are computed: whether rows are packed by tokens, the
 # tokens of a micro-batch, and the rows of one.
 _UPDATE = "use_dynamic_bsz ppo_max_token_len_per_gpu ppo_micro_batch_size_per_gpu"
@@ -92,7 +90,6 @@ def check_sections(config: DictConfig) -> None:
 def check_settings(config: DictConfig) -> None:
     """Check everything that follows from the settings alone."""
     _check_sampling(config)
-    _check_trace(config)
     if not setting(config, "trainer.eval_only"):
         _check_validation(config)
         _check_separate(config)
@@ -134,25 +131,6 @@ def _check_validation(config: DictConfig) -> None:
         raise ConfigError(
             f"{alone}=true with {first}=false would train: verl validates alone only where it "
             f"validates first; set {first}=true, or drop {alone}"
-        )
-
-
-def _check_trace(config: DictConfig) -> None:
-    """Check that the tracing backend is there; verl imports it in the agent-loop workers."""
-    name = f"{ROLLOUT}.trace.backend"
-    backend = setting(config, name)
-    if backend is None:
-        return
-    if backend not in _TRACERS or find_spec(backend) is None:
-        raise ConfigError(
-            f"{name}={backend} cannot be used: it must be one of {', '.join(_TRACERS)}, and "
-            f"installed (none of them is among the locked packages); pip install it, or drop the "
-            f"setting"
-        )
-    if setting(config, "trainer.eval_only"):
-        raise ConfigError(
-            f"{name}={backend} with trainer.eval_only=true would trace nothing: an evaluation "
-            f"writes every sample to its folder; drop the setting"
         )
 
 

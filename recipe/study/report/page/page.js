@@ -337,12 +337,12 @@ function response(each, role = "") {
   const isGraded = each.reason !== "not_graded", isRight = each.reason === "correct";
   const place = [each.round == null ? null : `round ${each.round + 1}`, `level ${each.level}`];
   const facts = [...role ? [] : place, `reward ${each.reward}`, each.trains ? "trains" : "does not train",
-    isGraded ? `decided by ${each.basis}` : null, each.second === "disagrees" ? "second judge disagrees" : null].filter(Boolean);
+    isGraded ? `decided by ${each.basis}` : null].filter(Boolean);
   const word = each.reason.replaceAll("_", " "), verdict = el("b", { class: isRight ? "right" : isGraded ? "wrong" : "" }, role ? (isGraded ? word : role) : `${each.turns.length} × ${word}`);
   return [
     el("p", {}, role && isGraded ? `${role}: ` : null, verdict, ` ${facts.join(", ")} `, each.why.map((why) => el("span", { class: "tag odd" }, why.replaceAll("_", " "))),
       isGraded ? [el("br"), "extracted ", inline(each.extracted || "nothing")] : null,
-      each.ignored ? [", ignored ", inline(each.ignored)] : null, each.shape ? [", form ", inline(each.shape)] : null),
+      each.ignored ? [", ignored ", inline(each.ignored)] : null),
     each.text == null ? null : block(each.text),
   ].filter(Boolean);
 }

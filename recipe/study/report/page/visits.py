@@ -206,8 +206,6 @@ def _response(row: Mapping[str, Any]) -> dict[str, Any]:
         "basis": str(row["basis"])[:40],
         "extracted": text(row["extracted"], _SHORT_CHARS),
         "ignored": text(row["ignored"], _SHORT_CHARS),
-        "second": str(row["second"])[:40],
-        "shape": text(row.get("shape", ""), _SHORT_CHARS),
         "why": [str(name)[:40] for name in row["why"]],
     }
     return kept | ({"text": text(row["response"])} if "response" in row else {})
