@@ -25,7 +25,7 @@ def bench(folder, *arguments, timeout_s=1500):
 
 
 def test_all_arms_of_a_round_sample_the_same_answers_at_level_zero(tmp_path):
-    arms = ["grpo", "sage", "release-scheme"]
+    arms = ["grpo", "sage"]
     done = bench(
         tmp_path,
         f"bench.arms=[{','.join(arms)}]",
@@ -34,13 +34,11 @@ def test_all_arms_of_a_round_sample_the_same_answers_at_level_zero(tmp_path):
     assert done.returncode == 0, done.stderr
     rows = [json.loads(line) for line in (tmp_path / "bench.jsonl").read_text().splitlines()]
     assert [row["arm"] for row in rows] == ["calibration"] * 2 + arms
-    grpo, sage, release = rows[2:]
+    grpo, sage = rows[2:]
     # Seeds and weights are the same: level 0 leaves the same problems unresolved.
-    assert grpo["unresolved"] == sage["unresolved"] == release["unresolved"] >= 2
+    assert grpo["unresolved"] == sage["unresolved"] >= 2
     assert (grpo["discarded_tokens"], grpo["hint_tokens"]) == (0, 0)
-    assert sage["hint_tokens"] == release["hint_tokens"] > 0
-    # Eight groups a level for the release, and only the unresolved ones for SAGE.
-    assert release["discarded_tokens"] > sage["discarded_tokens"] > 0
+    assert sage["hint_tokens"] > 0 and sage["discarded_tokens"] > 0
     assert grpo["alone_tokens"] == grpo["accepted_tokens"]
     assert set(json.loads((tmp_path / "bench.json").read_text())["arms"]) == set(arms)
-    assert "release-scheme / sage: rollout" in done.stdout
+    assert "to grpo: median [min, max]" in done.stdout

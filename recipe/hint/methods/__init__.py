@@ -40,8 +40,7 @@ BASELINE = next(iter(METHODS))
 REMOVED = ("rl-zvp", "seele", "prefix-rl")
 # Other packages declare methods of their own as entry points of this group.
 ENTRY_POINTS = "hint.methods"
-# Released by the authors of SAGE; benchmarks measure these by default. With the first one they also
-# measure the release's own rollout.
+# Released by the authors of SAGE; benchmarks measure these by default.
 RELEASED = ("sage", "sage-light")
 # With two turns and a reference policy, for checks of a machine.
 TWO_TURNS = "score"

@@ -11,12 +11,6 @@ from omegaconf import DictConfig
 from recipe.run.launcher import run_to_its_end
 from recipe.run.task_runner import HintTaskRunner
 from recipe.run.whole_file import write_whole
-from recipe.study.bench.control_settings import (
-    ControlSettings,
-    control_lines,
-    rows_in,
-    runs_of,
-)
 from recipe.study.bench.plan import ROWS_FILE
 from recipe.study.bench.report import lines_of, summary_of
 
@@ -49,26 +43,3 @@ def launch_bench(config: DictConfig) -> list[str]:
     summary = summary_of([json.loads(line) for line in text.splitlines()])
     write_whole(folder.root / "bench.json", json.dumps(summary, indent=1))
     return [*lines_of(summary), f"  in {folder.root}"]
-
-
-class ControlRunner(HintTaskRunner):
-    """The project's task runner with a trainer that has no model."""
-
-    def run(self, config: DictConfig) -> dict[str, Any]:
-        """Run all steps of one size; what they cost is in the run's folder."""
-        from recipe.hint.adapter import trainer as hint_trainer
-        from recipe.study.bench.control import ControlTrainer
-
-        hint_trainer.TRAINERS["sync"] = ControlTrainer
-        return super().run(config)
-
-
-def launch_control(config: DictConfig, settings: ControlSettings) -> list[str]:
-    """Run each size of the control plane; return the table.
-
-    Raises:
-        HintError: If a run failed; the message is the first reason any of its processes left.
-    """
-    runs = zip(settings.sizes, runs_of(config, settings), strict=True)
-    rows = {size: rows_in(run_to_its_end(run, ControlRunner).root) for size, run in runs}
-    return [*control_lines(rows), f"  in {config.hint.run_dir}"]

@@ -6,8 +6,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from recipe.hint.methods import BASELINE, RELEASED
-from recipe.study.bench.settings import RELEASE, method_of
+from recipe.hint.methods import BASELINE
 
 Row = Mapping[str, Any]
 _PROCESSES = ("server", "worker", "driver")
@@ -17,8 +16,20 @@ _MEANS = (
     *("prompt_tokens", "cached_tokens"),
     *(f"{part}_cpu_s" for part in _PROCESSES),
 )
-_PHASES = ("rollout_s", "step_s")
-_SHARES = (0.1, 0.2, 0.3)
+# Column of the table -> the number's name and form.
+_COLUMNS = {
+    "step s": ("step_s", ".2f"),
+    "rollout": ("rollout_s", ".2f"),
+    "update": ("update_s", ".2f"),
+    "other": ("other_s", ".2f"),
+    "accepted": ("accepted_tokens", ".0f"),
+    "discarded": ("discarded_tokens", ".0f"),
+    "hint tok": ("hint_tokens", ".0f"),
+    "tok/s": ("tokens_per_s", ".0f"),
+    "cached": ("cached_share", ".1%"),
+    "unresolved": ("unresolved_share", ".0%"),
+    **{f"{part} cpu s": (f"{part}_cpu_s", ".2f") for part in _PROCESSES},
+}
 
 
 def summary_of(rows: Sequence[Row]) -> dict[str, Any]:
@@ -30,10 +41,10 @@ def summary_of(rows: Sequence[Row]) -> dict[str, Any]:
     Returns:
         ``arms`` (name to numbers), ``alone`` (where it was measured) and ``rounds``.
     """
-    counted = [row for row in rows if row["is_counted"]]
     by_arm: dict[str, dict[int, Row]] = {}
-    for row in counted:
-        by_arm.setdefault(row["arm"], {})[row["round"]] = row
+    for row in rows:
+        if row["is_counted"]:
+            by_arm.setdefault(row["arm"], {})[row["round"]] = row
     base = by_arm[BASELINE]
     arms = {name: _arm(steps, base) for name, steps in by_arm.items()}
     return {"rounds": len(base), "arms": arms, "alone": _alone(base)}
@@ -43,21 +54,17 @@ def _arm(steps: Mapping[int, Row], base: Mapping[int, Row]) -> dict[str, Any]:
     result: dict[str, Any] = {
         name: statistics.fmean(step[name] for step in steps.values()) for name in _MEANS
     }
-    tokens = result["accepted_tokens"] + result["discarded_tokens"] + result["hint_tokens"]
-    generated = [_ratio(_tokens(step), _tokens(base[turn])) for turn, step in steps.items()]
+    pairs = [(step, base[number]) for number, step in steps.items()]
+    measures = {
+        "rollout_ratio": [_ratio(one["rollout_s"], two["rollout_s"]) for one, two in pairs],
+        "step_ratio": [_ratio(one["step_s"], two["step_s"]) for one, two in pairs],
+        "token_ratio": [_ratio(_tokens(one), _tokens(two)) for one, two in pairs],
+    }
     return result | {
-        "tokens_per_s": tokens / result["rollout_s"],
+        "tokens_per_s": _tokens(result) / result["rollout_s"],
         "cached_share": _ratio(result["cached_tokens"], result["prompt_tokens"]),
         "unresolved_share": _ratio(result["unresolved"], result["level0"]),
-        **{
-            f"{what}_ratio": spread(
-                [_ratio(step[f"{what}_s"], base[turn][f"{what}_s"]) for turn, step in steps.items()]
-            )
-            for what in ("rollout", "step")
-        },
-        "token_ratio": spread(generated),
-        "rollout_fastest_s": min(step["rollout_s"] for step in steps.values()),
-        "step_fastest_s": min(step["step_s"] for step in steps.values()),
+        **{name: spread(values) for name, values in measures.items()},
     }
 
 
@@ -73,97 +80,35 @@ def spread(values: Sequence[float]) -> dict[str, float]:
     }
 
 
-def predicted(arm: Mapping[str, Any], base: Mapping[str, Any], share: float) -> dict[str, float]:
-    """Return what the cost model says at another share of unresolved prompts.
-
-    What an arm costs beyond the baseline is taken to grow in proportion to that share, in the
-    rollout and in the rest of the step alike (docs/lab/performance.md).
-
-    Args:
-        arm: Numbers of an arm, from :func:`summary_of`.
-        base: Those of the baseline.
-        share: Of prompts that level 0 leaves unresolved, in [0, 1].
-    """
-    scale = _ratio(share, base["unresolved_share"])
-    return {
-        name: 1 + (_ratio(arm[key], base[key]) - 1) * scale
-        for name, key in (("rollout", "rollout_s"), ("step", "step_s"))
-    }
-
-
 def lines_of(summary: Mapping[str, Any]) -> list[str]:
     """Return the tables for the console."""
     arms = summary["arms"]
-    width = max(len(name) for name in arms)
-    head = (
-        f"{'arm':{width}}  step s  rollout  update  other  accepted  discarded  hint tok  "
-        f"tok/s  cached  unresolved"
-    )
-    lines = [f"{summary['rounds']} rounds, means per step", head]
-    for name, arm in arms.items():
-        lines.append(
-            f"{name:{width}}  {arm['step_s']:6.2f}  {arm['rollout_s']:7.2f}  "
-            f"{arm['update_s']:6.2f}  {arm['other_s']:5.2f}  {arm['accepted_tokens']:8.0f}  "
-            f"{arm['discarded_tokens']:9.0f}  {arm['hint_tokens']:8.0f}  "
-            f"{arm['tokens_per_s']:5.0f}  {arm['cached_share']:6.1%}  "
-            f"{arm['unresolved_share']:10.0%}"
-        )
-    lines += ["", f"{f'to {BASELINE}: median [min, max]; fastest rollout / step':{width}}"]
+    table = [["arm", *_COLUMNS]]
+    table += [
+        [name, *(format(arm[key], form) for key, form in _COLUMNS.values())]
+        for name, arm in arms.items()
+    ]
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    lines = [f"{summary['rounds']} rounds, means per step"]
+    for head, *cells in table:
+        shown = (f"{cell:>{width}}" for cell, width in zip(cells, widths[1:], strict=True))
+        lines.append("  ".join([f"{head:{widths[0]}}", *shown]))
+    lines += ["", f"to {BASELINE}: median [min, max]"]
     for name, arm in arms.items():
         if name != BASELINE:
-            parts = (
-                f"{what} {_shown(arm[f'{what}_ratio'])}" for what in ("rollout", "token", "step")
-            )
-            fastest = (
-                _ratio(arm[f"{what}_fastest_s"], arms[BASELINE][f"{what}_fastest_s"])
-                for what in ("rollout", "step")
-            )
-            shown = " / ".join(f"{ratio:.2f}" for ratio in fastest)
-            lines.append(f"{name:{width}}  {'   '.join(parts)}   fastest {shown}")
-    lines += ["", *_processors(arms, width), "", *_comparison(arms), *_predictions(arms)]
+            ratios = (f"{what} {_shown(arm[f'{what}_ratio'])}" for what in _RATIOS)
+            lines.append("   ".join([f"{name:{widths[0]}}", *ratios]))
     if alone := summary["alone"]:
         share = arms[BASELINE]["tokens_per_s"] / alone["tokens_per_s"]
-        lines.append(
+        lines += [
+            "",
             f"vLLM alone, the same requests: {alone['tokens_per_s']:.0f} tokens/s; {BASELINE} "
-            f"reaches {share:.2f} of it"
-        )
+            f"reaches {share:.2f} of it",
+        ]
     return lines
 
 
-def _processors(arms: Mapping[str, Any], width: int) -> list[str]:
-    """Return processor time, which other work stretches less than wall-clock time."""
-    head = f"{'processor s':{width}}  server  worker  driver"
-    lines = [f"{head}   to {BASELINE}   before / after generation"]
-    whole = sum(arms[BASELINE][f"{part}_cpu_s"] for part in _PROCESSES)
-    for name, arm in arms.items():
-        parts = [arm[f"{part}_cpu_s"] for part in _PROCESSES]
-        shown = "  ".join(f"{part:6.2f}" for part in parts)
-        lines.append(
-            f"{name:{width}}  {shown}   {_ratio(sum(parts), whole):7.2f}   "
-            f"{arm['before_s']:.2f} / {arm['after_s']:.2f} s"
-        )
-    return lines
-
-
-def _comparison(arms: Mapping[str, Any]) -> list[str]:
-    same = method_of(RELEASE)
-    if not {RELEASE, same} <= arms.keys():
-        return []
-    rollout, step = (_ratio(arms[RELEASE][key], arms[same][key]) for key in _PHASES)
-    return [f"{RELEASE} / {same}: rollout {rollout:.2f}, step {step:.2f}"]
-
-
-def _predictions(arms: Mapping[str, Any]) -> list[str]:
-    lines = []
-    for name in RELEASED:
-        if name not in arms:
-            continue
-        parts = []
-        for share in _SHARES:
-            ratios = predicted(arms[name], arms[BASELINE], share)
-            parts.append(f"{share:.0%}: {ratios['rollout']:.2f} / {ratios['step']:.2f}")
-        lines.append(f"{name} by the cost model, rollout / step: {', '.join(parts)} unresolved")
-    return lines
+_RATIOS = ("rollout", "token", "step")
 
 
 def _alone(base: Mapping[int, Row]) -> dict[str, float]:

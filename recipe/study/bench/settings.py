@@ -12,7 +12,6 @@ from omegaconf.errors import OmegaConfBaseException
 from recipe.hint.methods import BASELINE, METHODS, RELEASED
 from recipe.run.errors import ConfigError
 
-RELEASE = "release-scheme"
 MANAGER = "recipe.study.bench.worker.BenchManager"
 _T = TypeVar("_T")
 
@@ -22,7 +21,7 @@ class BenchSettings:
     """The ``bench.*`` arguments.
 
     Attributes:
-        arms: Methods by name, or ``release-scheme``.
+        arms: Methods by name.
         steps: Measured rounds; in each round every arm makes one step.
         warmup: Rounds before these, not counted.
         batches: Batches that the rounds go through, in turn.
@@ -32,34 +31,13 @@ class BenchSettings:
         alone: Also send the requests of the baseline to vLLM without the recipe.
     """
 
-    arms: list[str] = field(default_factory=lambda: [BASELINE, *RELEASED, RELEASE])
+    arms: list[str] = field(default_factory=lambda: [BASELINE, *RELEASED])
     steps: int = 6
     warmup: int = 2
     batches: int = 1
     unresolved: float = 0.3125
     calibration: int = 3
     alone: bool = True
-
-
-@dataclass
-class TurnCostSettings:
-    """The ``turns.*`` arguments.
-
-    Attributes:
-        prompts: Prompts that run at once.
-        tokens: Length of each response.
-        repetitions: How often each method runs them, in turn with the others.
-    """
-
-    prompts: int = 16
-    tokens: int = 200
-    repetitions: int = 60
-
-    def __post_init__(self) -> None:
-        for name, value in vars(self).items():
-            least = 64 if name == "tokens" else 1
-            if value < least:
-                raise ConfigError(f"turns.{name}={value} must be at least {least}")
 
 
 def split_arguments(argv: Sequence[str]) -> tuple[list[str], BenchSettings]:
@@ -100,10 +78,8 @@ def check_bench(settings: BenchSettings) -> None:
         ConfigError: Naming the argument.
     """
     for arm in settings.arms:
-        if method_of(arm) not in METHODS:
-            raise ConfigError(
-                f"bench.arms={arm} is not an arm; choose from {', '.join(METHODS)}, {RELEASE}"
-            )
+        if arm not in METHODS:
+            raise ConfigError(f"bench.arms={arm} is not an arm; choose from {', '.join(METHODS)}")
     if len(set(settings.arms)) < len(settings.arms) or BASELINE not in settings.arms:
         raise ConfigError(
             f"bench.arms={settings.arms} must name each arm once, and {BASELINE} among them: "
@@ -114,11 +90,6 @@ def check_bench(settings: BenchSettings) -> None:
             raise ConfigError(f"bench.{name}={getattr(settings, name)} must be at least {least}")
     if settings.unresolved > 1:
         raise ConfigError(f"bench.unresolved={settings.unresolved} must be a share, at most 1")
-
-
-def method_of(arm: str) -> str:
-    """Return the method behind an arm's name; the release's scheme decides as its first."""
-    return RELEASED[0] if arm == RELEASE else arm
 
 
 def apply_bench_mode(config: DictConfig, bench: BenchSettings) -> None:

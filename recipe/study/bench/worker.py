@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
 from typing import Any
 
 import ray
@@ -13,16 +12,11 @@ from verl.trainer.ppo.v1.agent_loop_tq import AgentLoopManagerTQ
 from recipe.hint.adapter.engine import VllmEngine
 from recipe.hint.adapter.hint_sources import guarded_source
 from recipe.hint.adapter.worker import HintWorker
-from recipe.hint.hints.base import HintResult, HintSource, WrittenText
-from recipe.hint.methods.base import Method
-from recipe.hint.prompt import Message
 from recipe.hint.record import Outcome
 from recipe.hint.rollout import RolloutParts
-from recipe.hint.schema import seed_at
 from recipe.hint.settings import build_method
 from recipe.problems.schema import Problem
-from recipe.study.bench.release import Batch, ReleaseRollout
-from recipe.study.bench.settings import RELEASE, bench_of, method_of
+from recipe.study.bench.settings import bench_of
 
 
 class BenchWorker(HintWorker):
@@ -35,11 +29,6 @@ class BenchWorker(HintWorker):
         HintWorker.__init__(self, *args, **kwargs)
         self._arms = {arm: self._arm(arm) for arm in bench_of(self.config).arms}
 
-    async def generate_sequences(self, batch: Any) -> None:
-        """Do as verl does; in the release's scheme the prompts of a call wait for each other."""
-        self._batch = Batch(len(batch))
-        await HintWorker.generate_sequences(self, batch)
-
     async def cpu_seconds(self) -> float:
         """Return the processor time of this process since it started."""
         return time.process_time()
@@ -51,8 +40,6 @@ class BenchWorker(HintWorker):
         if parts is self._validation:
             return await HintWorker.roll_out(self, parts, problem, prompt, step)
         arm = self._arms[prompt["bench_arm"]]
-        if prompt["bench_arm"] == RELEASE:
-            return await self._release(arm, problem, prompt, step)
         return await HintWorker.roll_out(self, arm, problem, prompt, step)
 
     async def _run_prompt(
@@ -64,7 +51,7 @@ class BenchWorker(HintWorker):
 
     def _arm(self, name: str) -> RolloutParts:
         trainer: Any = OmegaConf.to_container(self.config.trainer, resolve=True)
-        method = build_method({**trainer, "method": method_of(name)}, self._settings)
+        method = build_method({**trainer, "method": name}, self._settings)
         engine = self._training.engine
         assert isinstance(engine, VllmEngine)
         source = guarded_source(
@@ -75,25 +62,6 @@ class BenchWorker(HintWorker):
             tokenizer=self.tokenizer,
         )
         return RolloutParts(method, source, engine, self._settings, self._training.texts)
-
-    async def _release(
-        self, arm: RolloutParts, problem: Problem, prompt: dict, step: int
-    ) -> Outcome:
-
-        async def write(step: int) -> HintResult:
-            async def generate(messages: list[Message], attempt: int) -> WrittenText:
-                seed = seed_at(self._settings.seed, step, problem.id, "hint", attempt)
-                return await arm.engine.write(messages, seed)
-
-            assert arm.source is not None
-            return await arm.source.write(problem, generate)
-
-        async def roll_out(method: Method, source: HintSource) -> Outcome:
-            parts = replace(arm, method=method, source=source)
-            return await HintWorker.roll_out(self, parts, problem, prompt, step)
-
-        levels = arm.method.max_level
-        return await ReleaseRollout(roll_out, write, batch=self._batch, max_level=levels).run(step)
 
 
 class BenchManager(AgentLoopManagerTQ):
