@@ -3,75 +3,166 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, fields
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 import yaml
 
 from recipe import REPOSITORY
-from recipe.hint.methods import METHODS, Method, MultiTurn, OwnCredit
+from recipe.hint.methods import METHODS, Method
 from recipe.run.errors import ConfigError
 
 _EXPERIMENTS = REPOSITORY / "configs/experiment"
 _ALL_STEPS = "trainer.total_training_steps"
-# Names that mean the same for every method: of the SAGE release.
-ALIASES = {
-    "actor_rollout_ref.model.pretrained_model_name_or_path": "actor_rollout_ref.model.path",
-    "actor_rollout_ref.rollout.num_generations_per_prompt": "actor_rollout_ref.rollout.n",
-    # Of the multi-turn reference (docs/methods/score.md).
-    "policy_lm": "actor_rollout_ref.model.path",
-    "rollout_size": "data.train_batch_size",
-    "eval_size": "data.val_max_samples",
-    "lm_lr": "actor_rollout_ref.actor.optim.lr",
-    "max_grad_norm": "actor_rollout_ref.actor.optim.clip_grad",
-    "max_new_tokens": "data.max_response_length",
-    "max_tokens": "data.max_response_length",
-    "temperature": "actor_rollout_ref.rollout.temperature",
-    "use_gradient_checkpointing": "actor_rollout_ref.model.enable_gradient_checkpointing",
-    "iterations": _ALL_STEPS,
-    "eval_freq": "trainer.test_freq",
-    "save_freq": "trainer.save_freq",
-    "save_path": "hint.run_dir",
-    "run_name": "trainer.experiment_name",
-    "project_name": "trainer.project_name",
+_ACTOR = "actor_rollout_ref.actor"
+_ROLLOUT = "actor_rollout_ref.rollout"
+_MODEL = "actor_rollout_ref.model"
+
+
+@dataclass(frozen=True)
+class Note:
+    """A name without a setting here: it is left out, and one line says what to write."""
+
+    text: str
+    is_error: bool = False  # the run would not be the one that was asked for
+
+
+def _words(**overrides: str) -> Callable[[str], list[str]]:
+    """Return what maps each word to one override, or to none where that is empty."""
+
+    def settings(value: str) -> list[str]:
+        if value.lower() not in overrides:
+            raise ConfigError(f"must be {' or '.join(overrides)}")
+        return [overrides[value.lower()]] if overrides[value.lower()] else []
+
+    return settings
+
+
+def _beta(value: str) -> list[str]:
+    is_used = str(float(value) > 0).lower()
+    return [f"{_ACTOR}.kl_loss_coef={value}", f"{_ACTOR}.use_kl_loss={is_used}"]
+
+
+def _reward_weights(value: str) -> list[str]:
+    weights = value.strip("[]").split(",")
+    if len(weights) != 2:
+        raise ConfigError("must be two numbers, of the accuracy and of the format: [1.0,0.5]")
+    names = ("accuracy_weight", "format_weight")
+    return [f"hint.ghpo.{name}={weight}" for name, weight in zip(names, weights, strict=True)]
+
+
+Meaning = str | Note | Callable[[str], list[str]]
+_LR = f"{_ACTOR}.optim.lr"
+_LENGTH = "data.max_response_length"
+_ONE_PASS = Note("each step makes one pass over its rows; ppo_epochs of the actor repeats it")
+_MEMORY = Note(f"{_ACTOR}.ppo_max_token_len_per_gpu sizes the pieces of an update")
+_IGNORED = Note("the reference ignores it too")
+_ROWS = Note("each row says what it is")
+_GUIDE = "guide=teacher and hint.teacher.base_url serve another model as the guide"
+# Method, or "" for all -> name there -> our setting (one that begins with a dot is the method's
+# own), what makes our settings of the value, or a note. A method's settings need no line here.
+NAMES: dict[str, dict[str, Meaning]] = {
+    "": {
+        # The SAGE release.
+        f"{_MODEL}.pretrained_model_name_or_path": f"{_MODEL}.path",
+        f"{_ROLLOUT}.num_generations_per_prompt": f"{_ROLLOUT}.n",
+        # GHPO.
+        "rl_type": _words(ghpo="trainer.method=ghpo", grpo="trainer.method=grpo"),
+        "model_name_or_path": f"{_MODEL}.path",
+        "num_generations": f"{_ROLLOUT}.n",
+        "learning_rate": _LR,
+        "lr_scheduler_type": f"{_ACTOR}.optim.lr_scheduler_type",
+        "warmup_ratio": f"{_ACTOR}.optim.lr_warmup_steps_ratio",
+        "beta": _beta,
+        "epsilon": f"{_ACTOR}.clip_ratio_low",
+        "epsilon_high": f"{_ACTOR}.clip_ratio_high",
+        "max_prompt_length": "data.max_prompt_length",
+        "max_completion_length": _LENGTH,
+        "max_steps": _ALL_STEPS,
+        "num_train_epochs": "trainer.total_epochs",
+        "dataset_name": Note("give data.train_files, made by main_prepare.py ghpo", is_error=True),
+        "per_device_train_batch_size": Note("data.train_batch_size counts a step's problems"),
+        "hint_ratio": Note("the reference never reads it; hint.prefix.ratios are the shares"),
+        "eval_temperature": Note(
+            f"the reference never reads it; {_ROLLOUT}.val_kwargs.temperature"
+        ),
+        "reward_funcs": Note("reward_weights=[1.0,0.5] weighs accuracy and format"),
+        # The multi-turn reference.
+        "agent_type": _words(
+            score="trainer.method=score",
+            bi_level_score="trainer.method=mlmt",
+            archer="trainer.method=archer",
+        ),
+        "policy_lm": f"{_MODEL}.path",
+        "rollout_size": "data.train_batch_size",
+        "eval_size": "data.val_max_samples",
+        "lm_lr": _LR,
+        "max_grad_norm": f"{_ACTOR}.optim.clip_grad",
+        "max_new_tokens": _LENGTH,
+        "max_tokens": _LENGTH,
+        "temperature": f"{_ROLLOUT}.temperature",
+        "use_gradient_checkpointing": f"{_MODEL}.enable_gradient_checkpointing",
+        "iterations": _ALL_STEPS,
+        "eval_freq": "trainer.test_freq",
+        "save_freq": "trainer.save_freq",
+        "save_path": "hint.run_dir",
+        "run_name": "trainer.experiment_name",
+        "project_name": "trainer.project_name",
+        "use_wandb": _words(true="trainer.logger=[console,wandb]", false=""),
+        "data_path": Note("give data.train_files, made by main_prepare.py", is_error=True),
+        "checkpoint_path": Note("give trainer.resume_from_path", is_error=True),
+        "guidance_model_path": Note(_GUIDE, is_error=True),
+        "correction_model_path": Note(_GUIDE, is_error=True),
+        "use_smart_corrections": Note("trainer.method=score-guided or mlmt has a guide"),
+        "guidance_lr": Note(
+            "one policy has one learning rate, lm_lr; guide_weight weighs the guide"
+        ),
+        "epochs": _ONE_PASS,
+        "actor_epochs": _ONE_PASS,
+        "warmup_iter": Note("trainer.critic_warmup=N+1 gives a critic N steps alone"),
+        "batch_size": _MEMORY,
+        "grad_accum_steps": _MEMORY,
+        "gradient_accumulation_steps": _MEMORY,
+        "max_micro_batch_size": _MEMORY,
+        "capacity": Note("trainer.method=archer alone has a replay buffer"),
+        "gamma": Note("credit stays in its turn"),
+        "tau": Note("trainer.method=archer alone has a slow target"),
+        "critic_lm": Note("trainer.method=archer alone has a critic of utterances"),
+        "critic_lr": Note("trainer.method=archer alone has a critic of utterances"),
+        "do_sample": Note(f"every response is sampled, at {_ROLLOUT}.temperature"),
+        "use_lora": Note(f"{_MODEL}.lora_rank=32 trains an adapter"),
+        "use_8bit_optimizers": _IGNORED,
+        "use_bf16_mixed_precision": _IGNORED,
+        "use_memory_efficient_attention": _IGNORED,
+        "env_type": _ROWS,
+        "env_name": _ROWS,
+        "language": _ROWS,
+    },
+    "ghpo": {"start_hint_step": ".cold_start_steps", "reward_weights": _reward_weights},
+    "score": {
+        "use_smart_corrections": _words(true="trainer.method=score-guided", false=""),
+    },
+    "score-guided": {"train_guidance_model": ".train_guide", "guidance_kl_coef": ".guide_kl_coef"},
+    "mlmt": {
+        "train_guidance_model": ".train_guide",
+        "guidance_kl_coef": ".guide_kl_coef",
+        "value_coef": ".value_bonus",
+        "stop_value_gradients": _words(
+            true="hint.mlmt.value_grad=stop", false="hint.mlmt.value_grad=full"
+        ),
+        "value_model_name": "critic.model.path",
+        "value_lr": "critic.optim.lr",
+    },
+    "archer": {
+        "epochs": ".updates",
+        "critic_lm": "critic.model.path",
+        "critic_lr": "critic.optim.lr",
+    },
 }
 # Both names exist in verl and must agree.
-TWINS = {"actor_rollout_ref.rollout.response_length": "data.max_response_length"}
-_ONE_PASS = "each step makes one pass over the rows that it sampled"
-_BY_TOKENS = "actor_rollout_ref.actor.ppo_max_token_len_per_gpu sizes the pieces of an update"
-_ONE_POLICY = "solver and guide are one policy with one optimizer, whose learning rate is lm_lr"
-_SERVED = "another model as the guide is served at an address: guide=teacher, hint.teacher.base_url"
-# Names of the multi-turn reference without a counterpart, and what to do.
-NO_COUNTERPART = {
-    "agent_type": "trainer.method names the method",
-    "use_smart_corrections": (
-        "trainer.method names one with a guide; guide=teacher train_guide=false is a frozen one"
-    ),
-    "guidance_lr": _ONE_POLICY,
-    "guidance_model_path": _SERVED,
-    "correction_model_path": _SERVED,
-    "epochs": _ONE_PASS,
-    "actor_epochs": (
-        f"{_ONE_PASS}; actor_rollout_ref.actor.ppo_epochs repeats it on the same rows"
-    ),
-    "warmup_iter": (
-        "N steps of the critic alone are trainer.critic_warmup=N+1, the first step of the policy, "
-        "for a method with a critic"
-    ),
-    "capacity": _ONE_PASS,
-    "gamma": "credit stays in its turn",
-    "tau": "there is no slow target",
-    "critic_lm": "there is no critic of utterances",
-    "critic_lr": "there is no critic of utterances",
-    "batch_size": _BY_TOKENS,
-    "grad_accum_steps": _BY_TOKENS,
-    "gradient_accumulation_steps": _BY_TOKENS,
-    "max_micro_batch_size": _BY_TOKENS,
-    "do_sample": "every response is sampled, at actor_rollout_ref.rollout.temperature",
-    "use_lora": "give actor_rollout_ref.model.lora_rank, such as 32",
-    "use_wandb": "give trainer.logger=[console,wandb]",
-}
+TWINS = {f"{_ROLLOUT}.response_length": _LENGTH}
 _OVERRIDE = re.compile(r"^(?:\+\+|\+|~)?([A-Za-z_][\w.@/]*)=(.*)$", re.DOTALL)
 
 
@@ -83,58 +174,87 @@ def given_settings(argv: Iterable[str]) -> dict[str, str]:
 def resolve_aliases(argv: Sequence[str]) -> list[str]:
     """Replace aliases by ours and verl's, and set twins together.
 
+    Names without a counterpart are left out; one line on stderr says what to write.
+
     Raises:
-        ConfigError: If two names of one setting are given with different values, or a name of the
-            multi-turn reference that means nothing to the method.
+        ConfigError: If two names of one setting are given with different values, or without the
+            name that is left out the run would be another one.
     """
     given = given_settings(argv)
-    experiment = _experiment(given.get("experiment", ""))
-    name = given.get("trainer.method") or _setting(experiment, "trainer.method") or ""
-    method = METHODS.get(name)
-    argv = _with_all_steps(argv, method, experiment)
-    if method and issubclass(method, OwnCredit):
-        names = ALIASES | _of_method(method)
-        for second, value in given.items():
-            if second in NO_COUNTERPART.keys() - names.keys():
-                raise ConfigError(
-                    f"{second}={value} is not read by trainer.method={name}: "
-                    f"{NO_COUNTERPART[second]}; drop it"
-                )
-        renamed = [_renamed(arg, names, method.alias_values) for arg in argv]
-    else:
-        renamed = [_renamed(arg, ALIASES, {}) for arg in argv]
-    _check_agree(argv, renamed)
-    now = given_settings(renamed)
+    experiment = given.get("experiment", "")
+    method = given.get("trainer.method") or _of_file(experiment, "trainer.method") or ""
+    notes: dict[str, str] = {}
+    pairs = [(arg, arg) for arg in argv]
+
+    def translate(is_meant: Callable[[str], bool]) -> list[tuple[str, str]]:
+        return [
+            (arg, each)
+            for arg, new in pairs
+            for each in (_translated(new, method, notes) if is_meant(new) else [new])
+        ]
+
+    for name in ("rl_type", "agent_type", "use_smart_corrections"):
+        if name in given:
+            prefix = f"{name}="
+            pairs = translate(lambda arg, prefix=prefix: arg.startswith(prefix))
+            method = given_settings(new for _, new in pairs).get("trainer.method", method)
+    if steps := _all_steps(given, METHODS.get(method), experiment):
+        pairs = [
+            (steps, steps) if arg.startswith("stage2_steps=") else (arg, n) for arg, n in pairs
+        ]
+    pairs = translate(lambda arg: True)
+    _check_agree(pairs)
+    if notes:
+        said = "; ".join(f"{arg} ({text})" for arg, text in notes.items())
+        sys.stderr.write(f"left out, no setting here: {said}\n")
+    now = given_settings(new for _, new in pairs)
     twins = [f"{b}={now[a]}" for a, b in TWINS.items() if a in now and b not in now]
-    return [*renamed, *twins]
+    return [*(new for _, new in pairs), *twins]
 
 
-def _renamed(arg: str, names: Mapping[str, str], values: Mapping[str, Mapping[str, str]]) -> str:
-    """Return an argument under the setting's own name, and with its own word for the value.
+def _translated(arg: str, method: str, notes: dict[str, str]) -> list[str]:
+    """Return an argument as our settings; a note goes to ``notes``.
 
     Raises:
-        ConfigError: If the value is none of those that have a word.
+        ConfigError: If the value has no counterpart.
     """
-    [(second, value)] = given_settings([arg]).items() or [("", "")]
-    if second not in names:
-        return arg
-    arg = arg.replace(second, names[second], 1)
-    if second not in values:
-        return arg
-    words = values[second]
-    if value.lower() not in words:
-        raise ConfigError(f"{second}={value} must be {' or '.join(words)}")
-    return f"{names[second]}={words[value.lower()]}"
+    match = _OVERRIDE.match(arg)
+    meaning = _meaning(match[1], method) if match else None
+    if not match or meaning is None:
+        return [arg]
+    _, value = match.groups()
+    if isinstance(meaning, Note):
+        if meaning.is_error and value.lower() not in ("null", ""):
+            raise ConfigError(f"{arg} is no setting here: {meaning.text}")
+        notes[arg] = meaning.text
+        return []
+    if isinstance(meaning, str):
+        return [f"{arg[: match.start(1)]}{meaning}={value}"]
+    try:
+        return meaning(value)
+    except ValueError as error:
+        raise ConfigError(f"{arg} {error}") from None
 
 
-def _check_agree(argv: Sequence[str], renamed: Sequence[str]) -> None:
+def _meaning(name: str, method: str) -> Meaning | None:
+    """Return what a name means to a method; ``None`` where it is a setting's own name."""
+    cls = METHODS.get(method)
+    of_method = NAMES.get(method, {}).get(name)
+    if cls and of_method is None and name in (item.name for item in fields(cls.settings_cls)):
+        of_method = f".{name}"
+    meaning = NAMES[""].get(name) if of_method is None else of_method
+    is_own = cls and isinstance(meaning, str) and meaning.startswith(".")
+    return f"{cls.settings_node}{meaning}" if cls and is_own else meaning
+
+
+def _check_agree(renamed: Iterable[tuple[str, str]]) -> None:
     """Refuse two names of one setting with different values.
 
     Raises:
         ConfigError: Naming both.
     """
     seen: dict[str, tuple[str, str]] = {}
-    for arg, new in zip(argv, renamed, strict=True):
+    for arg, new in renamed:
         for name, value in given_settings([new]).items():
             setting = TWINS.get(name, name)
             before, first = seen.get(setting, (value, arg))
@@ -146,35 +266,30 @@ def _check_agree(argv: Sequence[str], renamed: Sequence[str]) -> None:
             seen[setting] = (value, arg)
 
 
-def _experiment(name: str) -> Any:
-    """Return what a file of configs/experiment holds; ``None`` where there is none."""
-    path = _EXPERIMENTS / f"{name}.yaml"
-    return yaml.safe_load(path.read_text("utf-8")) if name and path.is_file() else None
-
-
-def _setting(node: Any, name: str) -> Any:
-    """Return the value that a file gives a setting; ``None`` where it gives none."""
+def _of_file(experiment: str, name: str) -> Any:
+    """Return the value that an experiment, or one that it builds on, gives a setting."""
+    path = _EXPERIMENTS / f"{experiment}.yaml"
+    if not experiment or not path.is_file():
+        return None
+    content = node = yaml.safe_load(path.read_text("utf-8"))
     for part in name.split("."):
         node = node.get(part) if isinstance(node, Mapping) else None
-    return node
+    bases = [base for base in content.get("defaults", ()) if isinstance(base, str)]
+    below = (_of_file(base, name) for base in reversed(bases))
+    return next((value for value in (node, *below) if value is not None), None)
 
 
-def _with_all_steps(
-    argv: Sequence[str], method: type[Method] | None, experiment: Any
-) -> Sequence[str]:
-    """Replace ``stage2_steps``: the steps of a run less those of stage I.
-
-    ``experiment`` is what the file of configs/experiment holds.
+def _all_steps(given: Mapping[str, str], method: type[Method] | None, experiment: str) -> str:
+    """Return the steps of a run from those of both stages; empty without ``stage2_steps``.
 
     Raises:
         ConfigError: If a number of steps is not a whole number.
     """
-    given = given_settings(argv)
-    name = method.stage1 if method and issubclass(method, MultiTurn) else ""
+    name = getattr(method, "stage1", "")
     if not (method and name and "stage2_steps" in given):
-        return argv
+        return ""
     whole_name = f"{method.settings_node}.{name}"
-    of_file = _setting(experiment, whole_name)
+    of_file = _of_file(experiment, whole_name)
     default = str(asdict(method.settings_cls())[name] if of_file is None else of_file)
     first = given.get(name, given.get(whole_name, default))
     second = given["stage2_steps"]
@@ -186,13 +301,4 @@ def _with_all_steps(
             f"{_ALL_STEPS}={all_steps} is not {name}={first} + stage2_steps={second}; drop "
             f"one of them"
         )
-    return [f"{_ALL_STEPS}={total}" if arg == f"stage2_steps={second}" else arg for arg in argv]
-
-
-def _of_method(cls: type[OwnCredit]) -> dict[str, str]:
-    """Return the bare names of a method's settings, and those that other implementations use."""
-    own = {item.name: item.name for item in fields(cls.settings_cls)}
-    return {
-        second: first if "." in first else f"{cls.settings_node}.{first}"
-        for second, first in {**own, **cls.aliases}.items()
-    }
+    return f"{_ALL_STEPS}={total}"

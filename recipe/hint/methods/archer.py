@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import ClassVar, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -88,11 +88,6 @@ class Archer(MultiTurn):
 
     settings_cls = ArcherSettings
     settings_node = "hint.archer"
-    aliases: ClassVar[Mapping[str, str]] = {
-        "epochs": "updates",
-        "critic_lm": "critic.model.path",
-        "critic_lr": "critic.optim.lr",
-    }
 
     @property
     def needs_reference(self) -> bool:

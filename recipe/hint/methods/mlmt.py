@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import mean
 from typing import Any, ClassVar, Literal
@@ -28,7 +28,7 @@ class MlmtSettings(ScoreGuidedSettings):
         feedbacks: Feedback sampled per first turn, m.
         refinements: Refinements sampled per feedback, k.
         value_bonus: lambda, the weight of the critic's value after the feedback in the guide's
-            reward; above 0 it needs the critic, the policy as solver, and a guide that trains.
+            reward (:attr:`bonus`).
         value_grad: ``stop``: the critic learns from rewards alone. ``full``: it ascends the guide's
             objective too, which adds lambda to its target after the feedback.
         t_low: Steps in a row that train the solver (the lower level) alone; ``t_high`` steps
@@ -38,10 +38,11 @@ class MlmtSettings(ScoreGuidedSettings):
 
     stage1_steps: int = 0
     solver_credit: Literal["score", "joint"] = "joint"
+    baseline: Literal["leave_one_out", "none", "value"] = "value"
     feedbacks: int = 1
     refinements: int = 1
-    value_bonus: float = 0.0
-    value_grad: Literal["stop", "full"] = "stop"
+    value_bonus: float = 0.1
+    value_grad: Literal["stop", "full"] = "full"
     t_low: int = 0
     t_high: int = 0
 
@@ -59,23 +60,6 @@ class MlmtSettings(ScoreGuidedSettings):
         for name in ("feedbacks", "refinements"):
             if getattr(self, name) < 1:
                 raise ConfigError(f"{self.node}.{name}={getattr(self, name)} must be at least 1")
-        if self.value_bonus and not (self.train_guide and self.solver == "policy"):
-            raise ConfigError(
-                f"{self.node}.value_bonus={self.value_bonus} adds the critic's value to the "
-                f"guide's reward: it needs train_guide=true, and solver=policy, because the critic "
-                f"sees only the policy's turns; give {self.node}.value_bonus=0 and value_grad=stop"
-            )
-        if self.value_bonus and self.solver_credit == "score" and self.alpha:
-            raise ConfigError(
-                f"{self.node}.value_bonus={self.value_bonus} adds the critic's value to the "
-                f"guide's reward: with solver_credit=score it predicts r2 + alpha (r2 - r1), not "
-                f"r2; give solver_credit=joint or alpha=0"
-            )
-        if self.value_grad == "full" and not self.value_bonus:
-            raise ConfigError(
-                f"{self.node}.value_grad=full changes nothing with value_bonus=0: it is the "
-                f"gradient of that bonus; give value_bonus above 0, such as 0.1, or value_grad=stop"
-            )
         if (self.t_low == 0) != (self.t_high == 0):
             raise ConfigError(
                 f"{self.node}.t_low={self.t_low} and t_high={self.t_high} take turns; give both "
@@ -87,6 +71,25 @@ class MlmtSettings(ScoreGuidedSettings):
                 f"{self.node}.t_low={self.t_low} alternates between two roles, but one of "
                 f"train_solver and train_guide is false; drop t_low and t_high"
             )
+
+    @property
+    def bonus(self) -> float:
+        """lambda, or 0 where no guide trains or V does not predict R.
+
+        The critic sees only the policy's turns; with ``solver_credit=score`` it predicts
+        r2 + alpha (r2 - r1).
+        """
+        predicts = self.solver_credit == "joint" or not self.alpha
+        is_read = self.train_guide and self.solver == "policy" and predicts
+        return self.value_bonus if is_read else 0.0
+
+    def unread(self) -> dict[str, str]:
+        """Return the settings without effect -> what would give them one."""
+        found = super().unread()
+        if not self.bonus:
+            needs = "value_bonus above 0, train_guide=true, solver=policy and solver_credit=joint"
+            found |= dict.fromkeys(("value_bonus", "value_grad"), needs)
+        return found
 
 
 class Mlmt(ScoreGuided):
@@ -100,16 +103,6 @@ class Mlmt(ScoreGuided):
     settings_cls = MlmtSettings
     settings_node = MlmtSettings.node
     roles_alternate: ClassVar[bool] = MlmtSettings.roles_alternate
-    aliases: ClassVar[Mapping[str, str]] = {
-        **ScoreGuided.aliases,
-        "value_coef": "value_bonus",
-        "stop_value_gradients": "value_grad",
-        "value_model_name": "critic.model.path",
-        "value_lr": "critic.optim.lr",
-    }
-    alias_values: ClassVar[Mapping[str, Mapping[str, str]]] = {
-        "stop_value_gradients": {"true": "stop", "false": "full"}
-    }
     validation_settings: ClassVar[dict[str, Any]] = {
         **ScoreGuided.validation_settings,
         "feedbacks": 1,
@@ -124,29 +117,19 @@ class Mlmt(ScoreGuided):
     @property
     def needs_critic(self) -> bool:
         """Whether the baseline or the guide's bonus is the critic's."""
-        return super().needs_critic or self.settings.value_bonus > 0
+        return super().needs_critic or self.settings.bonus > 0
 
     @property
     def publishes_critic_rows(self) -> bool:
         """Whether the critic sees turns that do not train (:meth:`critic_rows`)."""
         settings = self.settings
-        reads_solver = settings.value_bonus > 0 and not settings.train_solver
+        reads_solver = settings.bonus > 0 and not settings.train_solver
         return reads_solver or (self.needs_critic and settings.t_low > 0)
 
     @property
     def role_steps(self) -> tuple[int, int]:
         """``t_low`` and ``t_high``."""
         return self.settings.t_low, self.settings.t_high
-
-    def check_two_policies(self) -> None:
-        """Refuse the critic's value in the guide's reward."""
-        if bonus := self.settings.value_bonus:
-            node = self.settings_node
-            raise ConfigError(
-                f"{node}.value_bonus={bonus} needs the critic's value before a refinement, which "
-                f"the server of the other role answers in the guide's phases; give "
-                f"{node}.value_bonus=0 and {node}.value_grad=stop"
-            )
 
     def check_steps(self, num_steps: int) -> None:
         """Refuse phases that leave a role out, and a stage I that outlasts the solver's phase."""
@@ -169,7 +152,7 @@ class Mlmt(ScoreGuided):
         The bonus is lambda times V of the state after the feedback; V* of the optimal solver is
         taken as 0 (docs/lab/deviations.md#mlmt).
         """
-        return super().advantages(self._with_bonus(rows) if self.settings.value_bonus else rows)
+        return super().advantages(self._with_bonus(rows) if self.settings.bonus else rows)
 
     def value_targets(self, rows: Sequence[CreditRow]) -> np.ndarray:
         """Return the rewards, shape (N,), with the guide's bonus where V is its baseline.
@@ -178,12 +161,12 @@ class Mlmt(ScoreGuided):
         V - (reward + lambda), so after the feedback the target is lambda higher.
         """
         settings = self.settings
-        has_bonus = settings.value_bonus and settings.baseline == "value"
+        has_bonus = settings.bonus and settings.baseline == "value"
         targets_N = super().value_targets(self._with_bonus(rows) if has_bonus else rows)
         if settings.value_grad == "stop":
             return targets_N
         is_last_N = np.array([PARENT_TURN in row.facts for row in rows])
-        return targets_N + settings.value_bonus * is_last_N
+        return targets_N + settings.bonus * is_last_N
 
     def _with_bonus(self, rows: Sequence[CreditRow]) -> list[CreditRow]:
         """Add to each feedback's reward lambda times the mean V of the states that it leads to."""
@@ -191,7 +174,7 @@ class Mlmt(ScoreGuided):
         for row, value in zip(rows, state_values(rows), strict=True):
             if PARENT_TURN in row.facts:
                 after.setdefault((row.prompt_uid, row.facts[PARENT_TURN]), []).append(value)
-        bonus = self.settings.value_bonus
+        bonus = self.settings.bonus
         return [
             replace(
                 row, reward=row.reward + bonus * mean(after[row.prompt_uid, row.facts[GUIDE_TURN]])
@@ -210,7 +193,7 @@ class Mlmt(ScoreGuided):
         if not self.needs_critic:
             return ()
         if not settings.t_low:
-            reads = settings.value_bonus > 0
+            reads = settings.bonus > 0
             rows = tuple(row for row in rows if reads and PARENT_TURN in row.facts)
         return tuple(replace(row, weight=0.0, kl_coef=0.0) for row in rows)
 

@@ -56,10 +56,3 @@ class MultiTurn(OwnCredit):
     def role_steps(self) -> tuple[int, int]:
         """Steps in a row that train the solver alone, then the guide alone; 0: both at once."""
         return 0, 0
-
-    def check_two_policies(self) -> None:
-        """Refuse settings that need both roles in one model.
-
-        Raises:
-            ConfigError: Naming the setting.
-        """

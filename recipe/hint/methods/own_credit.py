@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import ClassVar
 
 import numpy as np
@@ -22,15 +22,10 @@ class OwnCredit(Method):
     Attributes:
         needs_log_probs: Whether it needs the trainer's log-probabilities before the update, which
             verl's bypass mode does not compute.
-        aliases: Names of settings in other implementations -> ours; a name with dots may be any
-            setting.
-        alias_values: Name in another implementation -> its values -> ours.
     """
 
     has_own_credit: ClassVar[bool] = True
     needs_log_probs: ClassVar[bool] = False
-    aliases: ClassVar[Mapping[str, str]] = {}
-    alias_values: ClassVar[Mapping[str, Mapping[str, str]]] = {}
 
     @property
     def needs_reference(self) -> bool:

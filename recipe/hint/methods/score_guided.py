@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
@@ -144,10 +144,6 @@ class ScoreGuided(Score):
 
     settings_cls = ScoreGuidedSettings
     settings_node = ScoreGuidedSettings.node
-    aliases: ClassVar[Mapping[str, str]] = {
-        "train_guidance_model": "train_guide",
-        "guidance_kl_coef": "guide_kl_coef",
-    }
     # In validation the reference answer must not decide what the solver sees.
     validation_settings: ClassVar[dict[str, Any]] = {
         **Score.validation_settings,

@@ -27,6 +27,7 @@ from recipe.hint.schema import ProblemState
 
 STAGE1, STAGE2 = ProblemState(step=1), ProblemState(step=9)
 NO_KL = {"beta1": 0.0, "beta2": 0.0, "guide_kl_coef": 0.0}
+WITHOUT_CRITIC = {"baseline": "leave_one_out", "value_bonus": 0.0, "value_grad": "stop"}
 
 
 def guided(**settings):
@@ -34,7 +35,7 @@ def guided(**settings):
 
 
 def mlmt(**settings):
-    return Mlmt(settings=MlmtSettings(**(NO_KL | settings)))
+    return Mlmt(settings=MlmtSettings(**(NO_KL | WITHOUT_CRITIC | settings)))
 
 
 @dataclass

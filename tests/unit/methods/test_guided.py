@@ -15,6 +15,7 @@ from recipe.run.errors import ConfigError
 from recipe.verify.schema import Verdict
 
 STAGE1 = 10
+WITHOUT_CRITIC = {"baseline": "leave_one_out", "value_bonus": 0.0, "value_grad": "stop"}
 RIGHT = Verdict(1.0, "correct", "2")
 
 
@@ -23,7 +24,7 @@ def guided(**settings):
 
 
 def mlmt(**settings):
-    return Mlmt(settings=MlmtSettings(**settings))
+    return Mlmt(settings=MlmtSettings(**(WITHOUT_CRITIC | settings)))
 
 
 def talk(method, right, *, step=STAGE1 + 1, **more):
@@ -318,11 +319,6 @@ def test_validation_has_one_conversation_per_sample_even_of_a_tree():
         ({"guide_max_tokens": 0}, "guide_max_tokens=0 must be at least 1"),
         ({"leak_penalty": -1.0}, r"hint.mlmt.leak_penalty=-1.0 must not be negative"),
         ({"feedbacks": 0}, "hint.mlmt.feedbacks=0 must be at least 1"),
-        ({"value_bonus": 0.1, "train_guide": False}, "value_bonus=0.1 adds the critic's value"),
-        (
-            {"value_bonus": 0.1, "solver": "teacher", "train_solver": False},
-            "value_bonus=0.1 .* give hint.mlmt.value_bonus=0 and value_grad=stop",
-        ),
         ({"t_low": 5}, "t_low=5 and t_high=0 take turns; give both"),
         ({"t_low": 1, "t_high": 1, "train_guide": False}, "alternates between two roles"),
     ],
@@ -330,6 +326,21 @@ def test_validation_has_one_conversation_per_sample_even_of_a_tree():
 def test_settings_that_contradict_each_other_are_refused(settings, message):
     with pytest.raises(ConfigError, match=message):
         MlmtSettings(**settings)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"train_guide": False},
+        {"solver": "teacher", "train_solver": False},
+        {"solver_credit": "score"},
+        {"value_bonus": 0.0},
+    ],
+)
+def test_by_default_the_guide_earns_the_critics_value_too_where_it_predicts_the_reward(settings):
+    assert MlmtSettings().bonus == 0.1 and MlmtSettings().value_grad == "full"
+    assert MlmtSettings(**settings).bonus == 0.0
+    assert {"value_bonus", "value_grad"} <= MlmtSettings(**settings).unread().keys()
 
 
 def test_settings_by_which_turns_know_the_verdict_are_named():
