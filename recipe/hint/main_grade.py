@@ -1,7 +1,8 @@
 """Grade responses made elsewhere: ``main_grade.py IN.jsonl[.gz] OUT.jsonl[.gz]``.
 
 A row holds ``id``, ``kind`` (maths, choice or program), ``response`` and ``answer``, or for a
-program ``tests``; ``problem``, the problem's text, is optional. The output has the same rows in the
+program ``tests``; ``problem``, the problem's text, and ``prompt``, the conversation as a text or
+turns, are optional. The output has the same rows in the
 same order with ``score``, ``reason``, ``extracted``, ``basis`` and ``ignored``. Exit code 0: all
 rows were graded; 1: some were not (reason error or timeout); 2: a file cannot be used, and there is
 no output.
@@ -55,7 +56,9 @@ def _parser() -> Parser:
         "--timeout-s", type=finite, default=10.0, help="processor time of one grade"
     )
     parser.add_argument(
-        "--no-box", action="store_true", help="without a box, grade the last formula or line"
+        "--answer-format",
+        default=options.answer_format,
+        help="auto|boxed|hashes|tags|line; auto: a box, else what the row's prompt asks for",
     )
     parser.add_argument("--isolation", default=options.program_isolation, help="full|partial|none")
     return parser
@@ -69,7 +72,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     given = parser.parse_args(argv)
     _check(parser, given)
     try:
-        options = GradeOptions(require_boxed=not given.no_box, program_isolation=given.isolation)
+        options = GradeOptions(answer_format=given.answer_format, program_isolation=given.isolation)
         pool = VerifierPool(given.workers, given.timeout_s, options=options)
         with pool:
             with _opened(given.input) as source:

@@ -33,6 +33,7 @@ from recipe.run.ending import errors_in_one_line
 from recipe.run.errors import DataError
 from recipe.run.typed import finite
 from recipe.study import offline_command
+from recipe.verify.answer import unasked_warning
 from recipe.verify.pool.workers import VerifierPool
 
 _KEYS = ("problem", "answer", "solution", "id", "options")
@@ -182,6 +183,9 @@ def _check(
         findings += checks.long_prompts(prepared, tokenizer, given.max_prompt_tokens)
     lines = [each.line(prepared.path) for each in findings]
     lines += filter(None, [check_programs(prepared)])
+    rows = [row for row in prepared.rows if row["reward_model"]["kind"] != "program"]
+    if warning := unasked_warning([row["prompt"] for row in rows]):
+        lines.append(f"warning: {prepared.path}: {warning}")
     if source is not None and given.limit is None and not given.revision:
         split = given.split or source.default_split
         found, expected = len(prepared.rows), source.split(split).num_rows

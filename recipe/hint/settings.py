@@ -19,6 +19,7 @@ from recipe.hint.samples import SampleSettings
 from recipe.hint.schema import MAX_LEVELS
 from recipe.run.errors import ConfigError
 from recipe.run.typed import read_typed
+from recipe.verify.answer import AnswerFormat
 from recipe.verify.options import GradeOptions, Isolation
 
 BUILT_IN_LEVELS = 3
@@ -34,7 +35,7 @@ class VerifySettings:
     timeout_s: float = 10.0
     wall_factor: float = GradeOptions.wall_factor
     worker_memory_mib: int = GradeOptions.worker_memory_mib
-    require_boxed: bool = GradeOptions.require_boxed
+    answer_format: AnswerFormat = GradeOptions.answer_format
     program_wall_s: float = GradeOptions.program_wall_s
     program_cpu_s: int = GradeOptions.program_cpu_s
     program_memory_mib: int = GradeOptions.program_memory_mib

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-
+from recipe.verify.answer import answer_in_box
 from recipe.verify.choice import choice_verdict
 from recipe.verify.functions import check_call, function_verdict
 from recipe.verify.maths import grade as maths
@@ -11,12 +10,6 @@ from recipe.verify.options import GradeOptions
 from recipe.verify.programs import program
 from recipe.verify.schema import Item, Verdict
 
-# For a text read from its end to its beginning, in which every formula that begins also ends.
-_FORMULA_BACKWARDS = re.compile(
-    r"\$\$(.+?)\$\$|\$(?!\\)(.+?)\$(?!\\)|\)\\(.+?)\(\\|\]\\(.+?)\[\\", re.DOTALL
-)
-# An answer without a box is at the end of the response.
-_TAIL_CHARS = 2000
 _DEFAULTS = GradeOptions()
 
 
@@ -41,7 +34,7 @@ def quick_grade(item: Item, options: GradeOptions = _DEFAULTS) -> Verdict | None
         return None
     if item.kind == "program":
         return program.quick_verdict(item.response, item.answer, is_truncated=item.is_truncated)
-    response = item.response if options.require_boxed else _boxed(item)
+    response = _answered(item, options)
     if item.kind == "choice":
         return choice_verdict(response, item.answer, item.problem, is_truncated=item.is_truncated)
     if item.kind == "maths":
@@ -65,21 +58,14 @@ def grade(item: Item, options: GradeOptions = _DEFAULTS) -> Verdict:
         return program.grade_program(
             item.response, item.answer, is_truncated=item.is_truncated, options=options
         )
-    response = item.response if options.require_boxed else _boxed(item)
+    response = _answered(item, options)
     return maths.grade_maths(
         response, item.answer, is_truncated=item.is_truncated, problem=item.problem
     )
 
 
-def _boxed(item: Item) -> str:
-    """Return the response, with its last formula or line in a box when it has none."""
-    if item.is_truncated or maths.last_box(item.response).state != "absent":
-        return item.response
-    tail = item.response[-_TAIL_CHARS:]
-    formula = _FORMULA_BACKWARDS.search(tail[::-1])
-    lines = tail.strip().splitlines()
-    text = next(filter(None, formula.groups()))[::-1] if formula else lines[-1] if lines else ""
-    text = text.strip()
-    boxed = rf"\boxed{{{text}}}"
-    # An unbalanced brace would cut the text into something else.
-    return boxed if text and maths.last_box(boxed).text == text else item.response
+def _answered(item: Item, options: GradeOptions) -> str:
+    """Return the response with its answer in a box."""
+    return answer_in_box(
+        item.response, options.answer_format, item.asked, is_truncated=item.is_truncated
+    )

@@ -7,11 +7,13 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
 from recipe.run.errors import ConfigError
+from recipe.verify.answer import AnswerFormat
 
 # What holds a program: "full" is Landlock and seccomp, "partial" seccomp alone, "none" limits of
 # time and memory alone.
 Isolation = Literal["full", "partial", "none"]
 
+_CHOICES = {"answer_format": get_args(AnswerFormat), "program_isolation": get_args(Isolation)}
 _MIN_MEMORY_MIB = 64
 
 
@@ -20,8 +22,8 @@ class GradeOptions:
     """How items are graded; travels to the worker processes as JSON.
 
     Attributes:
-        require_boxed: A maths or choice response without a box is ``no_answer``. When false,
-            its last ``$...$`` or else its last line is graded in the box's place.
+        answer_format: Where the answer of a maths or choice response is
+            (``recipe.verify.answer``).
         wall_factor: How many times its processor time a grade may take on the wall, waiting or on a
             busy machine.
         program_wall_s: Longest time for one program and its asserts, in seconds: the backstop for
@@ -43,7 +45,7 @@ class GradeOptions:
         ConfigError: If a value is out of range.
     """
 
-    require_boxed: bool = True
+    answer_format: AnswerFormat = "auto"
     wall_factor: float = 6.0
     program_wall_s: float = 40.0
     program_cpu_s: int = 8
@@ -67,8 +69,9 @@ class GradeOptions:
             raise ConfigError(f"wall_factor={self.wall_factor} must be at least 1")
         if self.worker_memory_mib < 0:
             raise ConfigError(f"worker_memory_mib={self.worker_memory_mib} must be at least 0")
-        if self.program_isolation not in get_args(Isolation):
-            raise ConfigError(
-                f"program_isolation={self.program_isolation!r} is not a choice; choose one of "
-                f"{', '.join(get_args(Isolation))}"
-            )
+        for name, choices in _CHOICES.items():
+            if getattr(self, name) not in choices:
+                raise ConfigError(
+                    f"{name}={getattr(self, name)!r} is not a choice; choose one of "
+                    f"{', '.join(choices)}"
+                )

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, get_args
 
 from recipe.run.typed import SpelledFloat, read_json, spelled_float
+from recipe.verify.answer import formats_asked_for
 from recipe.verify.choice import read_letter
 from recipe.verify.programs.checklist import with_entry_point
 from recipe.verify.schema import Item, Kind
@@ -82,7 +83,15 @@ def _read_item(fields: Mapping[str, Any]) -> Item:
     is_truncated = fields.get("is_truncated")
     if not isinstance(is_truncated, bool | None):
         raise _Wrong(f"is_truncated={is_truncated!r} must be true or false")
-    return Item(response, answer, bool(is_truncated), kind, problem)  # pyright: ignore[reportArgumentType]
+    asked = formats_asked_for(_prompt(fields))
+    return Item(response, answer, bool(is_truncated), kind, problem, asked=asked)  # pyright: ignore[reportArgumentType]
+
+
+def _prompt(fields: Mapping[str, Any]) -> str | list[Mapping[str, Any]]:
+    """Return the conversation; a column of this name that is none says nothing."""
+    prompt = fields.get("prompt")
+    is_turns = isinstance(prompt, list) and all(isinstance(turn, dict) for turn in prompt)
+    return prompt if is_turns or isinstance(prompt, str) else ""  # pyright: ignore[reportReturnType]
 
 
 def _text(fields: Mapping[str, Any], name: str, default: str | None = None) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
@@ -36,6 +37,7 @@ class Item(NamedTuple):
     ``problem`` is the problem's text, empty where there is none: a counted noun such as "apples"
     may be left out of an answer only when the problem has it. ``row`` is what a user's own reward
     function is called with, as ``Problem.row``; without it the project's verifier grades the item.
+    ``asked`` are the formats that the conversation asks for (``formats_asked_for``).
     """
 
     response: str
@@ -44,6 +46,7 @@ class Item(NamedTuple):
     kind: Kind = "maths"
     problem: str = ""
     row: str = ""
+    asked: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -129,12 +129,12 @@ def test_many_rows_stay_in_order(grade):
     assert sum(row["score"] for row in rows) == 2500.0
 
 
-def test_the_box_may_be_waived(grade):
+def test_a_format_may_be_named(grade):
     lines = [
-        {**MATHS, "answer": "2R", "response": "so $2r$"},
-        {**MATHS, "response": "so $4$"},
+        {**MATHS, "answer": "2R", "response": "<answer>2r</answer>"},
+        {**MATHS, "response": "<answer>4</answer>"},
     ]
-    code, rows, _ = grade(lines, "--no-box")
+    code, rows, _ = grade(lines, "--answer-format", "tags")
     assert code == 0
     assert [row["reason"] for row in rows] == ["wrong", "correct"]
 

@@ -18,6 +18,7 @@ from recipe.hint.prompt import Message
 from recipe.hint.schema import Response
 from recipe.hint.turns import RoleSampling, Turn
 from recipe.problems.schema import Problem
+from recipe.verify.answer import formats_asked_for
 from recipe.verify.overlong import Overlong
 from recipe.verify.schema import Item, Verdict
 
@@ -176,7 +177,6 @@ def _response(sampled: PartialResponse, text: str) -> Response:
 
 
 def _items(problem: Problem, responses: Sequence[Response]) -> list[Item]:
-    return [
-        Item(each.text, problem.answer, each.is_truncated, problem.kind, problem.text, problem.row)
-        for each in responses
-    ]
+    asked = formats_asked_for(problem.messages)
+    own = (problem.kind, problem.text, problem.row, asked)
+    return [Item(each.text, problem.answer, each.is_truncated, *own) for each in responses]

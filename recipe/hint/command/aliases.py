@@ -65,6 +65,9 @@ _GUIDE = "guide=teacher and hint.teacher.base_url serve another model as the gui
 # own), what makes our settings of the value, or a note. A method's settings need no line here.
 NAMES: dict[str, dict[str, Meaning]] = {
     "": {
+        "hint.verify.require_boxed": _words(  # an earlier version
+            true="hint.verify.answer_format=boxed", false="hint.verify.answer_format=auto"
+        ),
         # The SAGE release.
         f"{_MODEL}.pretrained_model_name_or_path": f"{_MODEL}.path",
         f"{_ROLLOUT}.num_generations_per_prompt": f"{_ROLLOUT}.n",

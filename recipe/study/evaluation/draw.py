@@ -96,7 +96,7 @@ def evaluation_settings(
         },
         "dtype": plain("actor_rollout_ref.rollout.dtype"),
         "grading": {
-            "require_boxed": plain("hint.verify.require_boxed"),
+            "answer_format": plain("hint.verify.answer_format"),
             "function": file_sha256(function) if Path(function).is_file() else function,
             "arguments": plain("reward.custom_reward_function.reward_kwargs"),
         },

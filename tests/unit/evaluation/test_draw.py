@@ -264,7 +264,7 @@ def drawing():
     [
         ("data.apply_chat_template_kwargs.enable_thinking", False),
         ("actor_rollout_ref.model.custom_chat_template", "{{ messages }}"),
-        ("hint.verify.require_boxed", False),
+        ("hint.verify.answer_format", "tags"),
         ("reward.custom_reward_function.path", "mine.py"),
         ("reward.custom_reward_function.reward_kwargs.strict", True),
         ("actor_rollout_ref.rollout.dtype", "float32"),

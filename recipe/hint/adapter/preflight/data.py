@@ -21,6 +21,7 @@ from recipe.problems.columns import read_problems
 from recipe.problems.schema import Problem, complete_sets
 from recipe.run.errors import ConfigError, DataError, one_line
 from recipe.run.paths import TRAIN
+from recipe.verify.answer import unasked_warning
 
 # Above this many problems, hint requests are counted in a sample.
 _ALL_UP_TO = 20_000
@@ -174,6 +175,11 @@ def check_lengths(
     _check_system_turns(config, model, (*train, *val))
     for file in (*train, *val):
         model.check_template(file.problems[0].messages)
+        if not setting(config, "reward.custom_reward_function.path"):
+            prompts = [each.messages for each in file.problems if each.kind != "program"]
+            chosen = setting(config, "hint.verify.answer_format")
+            if warning := unasked_warning(prompts, chosen):
+                lengths.warnings.append(f"{file.path}: {warning}")
         num_dropped = _check_prompts(config, file, model, lengths)
         lengths.num_dropped += num_dropped if file in train else 0
     if hints is not None:
