@@ -19,8 +19,8 @@ from recipe.hint.samples import SampleSettings
 from recipe.hint.schema import MAX_LEVELS
 from recipe.run.errors import ConfigError
 from recipe.run.typed import read_typed
-from recipe.verify.answer import AnswerFormat
 from recipe.verify.options import GradeOptions, Isolation
+from recipe.verify.schema import AnswerFormat
 
 BUILT_IN_LEVELS = 3
 _GENERATED = ("self_generated", "teacher")

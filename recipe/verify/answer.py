@@ -12,12 +12,11 @@ import functools
 import re
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, NamedTuple, get_args
 
 from recipe.verify.maths.grade import last_box
+from recipe.verify.schema import AnswerFormat, Format
 
-Format = Literal["boxed", "hashes", "tags", "line"]
-AnswerFormat = Literal["auto", "boxed", "hashes", "tags", "line"]
 FORMATS: tuple[Format, ...] = get_args(Format)
 # Graded as malformed: the answer has no end.
 _OPEN = r"\boxed{"

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
 from recipe.run.errors import ConfigError
-from recipe.verify.answer import AnswerFormat
+from recipe.verify.schema import AnswerFormat
 
 # What holds a program: "full" is Landlock and seccomp, "partial" seccomp alone, "none" limits of
 # time and memory alone.

@@ -7,6 +7,9 @@ from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 Kind = Literal["maths", "choice", "program"]
+# Where an answer is (``recipe.verify.answer``).
+Format = Literal["boxed", "hashes", "tags", "line"]
+AnswerFormat = Literal["auto", "boxed", "hashes", "tags", "line"]
 Reason = Literal[
     "correct",
     "wrong",
