@@ -23,7 +23,7 @@ _ALPHABET = "a1 0{}\\,.-+=()[]$%&_^/*!?:;'\"<>|~#@AZé\n\t\u2009"
 _MANY = 50  # a repeat up to fewer is no pump
 _ENDS = ("", "!", "\x00", "}", "a", " 1", "=")
 _REPEATS = (codes.MAX_REPEAT, codes.MIN_REPEAT, codes.POSSESSIVE_REPEAT)
-_PACKAGES = tuple(f"recipe.hint.{name}" for name in ("verify", "hints", "problems", "methods"))
+_PACKAGES = ("recipe.verify", "recipe.hint.hints", "recipe.problems", "recipe.hint.methods")
 
 
 def patterns() -> dict[str, str]:
