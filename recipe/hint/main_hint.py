@@ -42,10 +42,10 @@ def check_and_launch(config: DictConfig) -> None:
     from recipe.hint.adapter.preflight.folder import is_finished
     from recipe.hint.adapter.preflight.given import check_given_to_evaluation
     from recipe.hint.adapter.preflight.run import preflight
+    from recipe.hint.settings import evaluated_method
     from recipe.run.reporter import closing_lines
     from recipe.run.run_folder import RunFolder
     from recipe.study.evaluation.draw import apply_evaluation_mode
-    from recipe.study.evaluation.play import evaluated_method
     from recipe.study.merging import merge_model
 
     if config.trainer.eval_only:

@@ -14,8 +14,7 @@ from typing import Any
 from omegaconf import OmegaConf
 
 from recipe.run.errors import ConfigError, HintError
-from recipe.run.whole_file import write_whole
-from recipe.study.evaluation.responses import file_sha256
+from recipe.run.whole_file import file_sha256, write_whole
 
 COMPLETE, STATE_FILE = "COMPLETE", "hint_state.npz"
 REPLAY_FILE = "hint_replay.npz"  # ArCHer's
@@ -287,3 +286,46 @@ def _is_begun_by_us(folder: Path) -> bool:
     """Return whether one of our saves began here: its first file exists, or no file does."""
     files = [path.name for path in folder.iterdir() if not path.name.startswith(".")]
     return not files or STATE_FILE in files
+
+
+def checkpoint_of(path: str | Path) -> Path | None:
+    """Return the ``global_step_N`` folder that ``path`` or its parent is; ``None`` if neither."""
+    folder = Path(path).absolute()  # the merging process works in another folder
+    folder = folder.parent if folder.name == "actor" else folder
+    return folder if (folder / "actor" / "fsdp_config.json").is_file() else None
+
+
+def known_checkpoints(path: str | Path) -> str:
+    """Return, for a message, the whole checkpoints of the run that a wrong path leads to.
+
+    It is empty where neither the path nor its two parents is a run's folder or its checkpoints'.
+    """
+    place = Path(path).expanduser()
+    for folder in (place, *place.parents[:2]):
+        root = folder if folder.name == "checkpoints" else folder / "checkpoints"
+        if not root.is_dir():
+            continue
+        names = [step_folder(root, step).name for step in complete_steps(root)]
+        return f"{root} has {', '.join(names) or 'no checkpoint yet'}"
+    return ""
+
+
+def model_files(checkpoint: Path) -> tuple[Path, bool]:
+    """Find a checkpoint's configuration and tokenizer; nothing is written.
+
+    Returns:
+        A folder, and whether the weights are in it too: not before they were merged.
+
+    Raises:
+        ConfigError: If the checkpoint is not whole.
+    """
+    if not (checkpoint / COMPLETE).is_file():
+        raise ConfigError(
+            f"actor_rollout_ref.model.path={checkpoint} is not whole ({COMPLETE} is missing): its "
+            f"run was killed while it was written; take an earlier one"
+        )
+    merged = checkpoint / MERGED
+    # With the adapter beside it, it is of an earlier version, without what was trained.
+    if merged.is_dir() and not (merged / "lora_adapter").is_dir():
+        return merged, True
+    return checkpoint / "actor" / "huggingface", False

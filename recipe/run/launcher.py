@@ -22,14 +22,13 @@ from recipe.run.children import deferred_signals, raise_deferred, raise_on_sigte
 from recipe.run.environment import environment_of
 from recipe.run.errors import HintError, StallError
 from recipe.run.folder_lock import claimed
-from recipe.run.paths import make_absolute
+from recipe.run.paths import evaluation_folder, make_absolute
 from recipe.run.ray_logs import engine_error, keep_logs
 from recipe.run.ray_services import RayServices, starting
 from recipe.run.reporter import closing_lines, stopped_line
 from recipe.run.run_folder import RunFolder, keep_config
 from recipe.run.task_runner import HintTaskRunner, is_training, remote_runner, run_folders
 from recipe.run.watchdog import read_fatal, sentence_of, silence_of, text_of
-from recipe.study.evaluation.responses import evaluation_folder
 from recipe.study.evaluation_run import EvaluationRunner
 
 _STEP = re.compile(r"^(step|samples) (\d+)/(\d+)")

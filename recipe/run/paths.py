@@ -45,3 +45,8 @@ def make_absolute(config: DictConfig) -> None:
         files = OmegaConf.select(config, name)
         files = [files] if isinstance(files, str) else files
         OmegaConf.update(config, name, [local_path(path) for path in files])
+
+
+def evaluation_folder(config: DictConfig) -> Path:
+    """Return where an evaluation writes."""
+    return Path(config.hint.run_dir) / "evaluation"

@@ -10,8 +10,8 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from recipe.run.checkpoints import resume_step
+from recipe.run.rows import accuracies
 from recipe.run.run_folder import RunFolder
-from recipe.study.report.runs import accuracies
 
 _WINDOW = 20  # steps whose mean length gives the time left
 

@@ -14,8 +14,8 @@ import numpy as np
 
 from recipe.hint.record import PromptRecord
 from recipe.run.errors import ConfigError
+from recipe.run.rows import read_rows
 from recipe.run.whole_file import append_lines, whole_file, write_whole
-from recipe.study.report.runs import read_rows
 
 METRICS_FILE = "hint_metrics.json"  # in a checkpoint: metrics of its step
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 import threading
 from collections.abc import Iterable, Iterator
@@ -101,3 +102,9 @@ def drop_fragment(file: BinaryIO) -> None:
         if file.read() != b"\n":
             file.seek(0)
             file.truncate(sum(len(line) for line in file if line.endswith(b"\n")))
+
+
+def file_sha256(path: str | Path) -> str:
+    """Return a file's digest."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

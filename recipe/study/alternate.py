@@ -32,6 +32,7 @@ from recipe.run.children import (
 )
 from recipe.run.errors import ConfigError, HintError, StallError
 from recipe.run.folder_lock import claimed
+from recipe.run.rows import read_rows
 from recipe.run.run_folder import RunFolder
 from recipe.run.silence import JOB_LIMIT_S, Heartbeat, Silence, job_files
 from recipe.run.whole_file import write_whole
@@ -49,7 +50,6 @@ from recipe.study.alternation import (
 )
 from recipe.study.multirun import quoted
 from recipe.study.partner import Server, ServerOptions, serving
-from recipe.study.report.runs import read_rows
 
 SUMMARY = "phases.json"
 _EXPORT = re.compile(r"(solver|guide)-(\d+)")

@@ -33,6 +33,7 @@ from recipe.run.checkpoints import resume_step, step_folder
 from recipe.run.children import deferred_signals, end_children, pause, start_child
 from recipe.run.errors import ConfigError, HintError, one_line
 from recipe.run.folder_lock import claimed
+from recipe.run.rows import read_rows
 from recipe.run.run_folder import RunFolder
 from recipe.run.silence import JOB_LIMIT_S, Silence, job_files
 from recipe.run.typed import read_yaml
@@ -48,7 +49,6 @@ from recipe.study.campaign import (
     kept_file,
 )
 from recipe.study.multirun import quoted
-from recipe.study.report.runs import read_rows
 
 LOG = "campaign.log"
 # Without what a training may be given and an evaluation refuses: its weights have the adapter.

@@ -17,6 +17,7 @@ from recipe.hint.settings import settings_of
 from recipe.problems.columns import read_problems
 from recipe.run.liveness import Liveness, watch_servers
 from recipe.run.machine import describe_machine
+from recipe.run.paths import evaluation_folder
 from recipe.run.progress import WatchedEngine
 from recipe.run.run_folder import RunFolder
 from recipe.run.task_runner import HintTaskRunner, prepare_verl
@@ -32,7 +33,7 @@ from recipe.study.evaluation.draw import (
     write_settings,
 )
 from recipe.study.evaluation.play import parts_of_turns, played_rows, played_turns
-from recipe.study.evaluation.responses import evaluation_folder, resume_responses
+from recipe.study.evaluation.responses import resume_responses
 from recipe.study.evaluation.results import write_results
 
 if TYPE_CHECKING:  # verl's imports take seconds, and the launcher reads this file too

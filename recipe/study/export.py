@@ -16,11 +16,11 @@ from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedModel
 
 from recipe.run.checkpoints import check_undamaged
 from recipe.run.errors import ConfigError
+from recipe.run.rows import accuracies
 from recipe.run.whole_file import move_whole
 from recipe.study.evaluation.tables import percent
 from recipe.study.merging import check_export, draft_of
 from recipe.study.report.page.folder import PageRun, read_folder
-from recipe.study.report.runs import accuracies
 
 _DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}
 

@@ -14,35 +14,19 @@ from pathlib import Path
 
 from omegaconf import DictConfig
 
-from recipe.run.checkpoints import COMPLETE, MERGED, complete_steps, step_folder, step_of
+from recipe.run.checkpoints import (
+    MERGED,
+    checkpoint_of,
+    known_checkpoints,
+    model_files,
+    step_of,
+)
 from recipe.run.children import deferred_signals, end_children, pause, start_child
 from recipe.run.errors import ConfigError
 from recipe.run.folder_lock import is_running
 from recipe.run.whole_file import move_whole
 
 _POLL_S = 0.2
-
-
-def checkpoint_of(path: str | Path) -> Path | None:
-    """Return the ``global_step_N`` folder that ``path`` or its parent is; ``None`` if neither."""
-    folder = Path(path).absolute()  # the merging process works in another folder
-    folder = folder.parent if folder.name == "actor" else folder
-    return folder if (folder / "actor" / "fsdp_config.json").is_file() else None
-
-
-def known_checkpoints(path: str | Path) -> str:
-    """Return, for a message, the whole checkpoints of the run that a wrong path leads to.
-
-    It is empty where neither the path nor its two parents is a run's folder or its checkpoints'.
-    """
-    place = Path(path).expanduser()
-    for folder in (place, *place.parents[:2]):
-        root = folder if folder.name == "checkpoints" else folder / "checkpoints"
-        if not root.is_dir():
-            continue
-        names = [step_folder(root, step).name for step in complete_steps(root)]
-        return f"{root} has {', '.join(names) or 'no checkpoint yet'}"
-    return ""
 
 
 def check_export(checkpoint: str | Path, target: Path) -> tuple[Path, int]:
@@ -66,27 +50,6 @@ def check_export(checkpoint: str | Path, target: Path) -> tuple[Path, int]:
             + (f": {known}" if known else "")
         )
     return folder, step
-
-
-def model_files(checkpoint: Path) -> tuple[Path, bool]:
-    """Find a checkpoint's configuration and tokenizer; nothing is written.
-
-    Returns:
-        A folder, and whether the weights are in it too: not before they were merged.
-
-    Raises:
-        ConfigError: If the checkpoint is not whole.
-    """
-    if not (checkpoint / COMPLETE).is_file():
-        raise ConfigError(
-            f"actor_rollout_ref.model.path={checkpoint} is not whole ({COMPLETE} is missing): its "
-            f"run was killed while it was written; take an earlier one"
-        )
-    merged = checkpoint / MERGED
-    # With the adapter beside it, it is of an earlier version, without what was trained.
-    if merged.is_dir() and not (merged / "lora_adapter").is_dir():
-        return merged, True
-    return checkpoint / "actor" / "huggingface", False
 
 
 def merge_model(config: DictConfig, say: Callable[[str], None], limit_s: float = 3600.0) -> None:

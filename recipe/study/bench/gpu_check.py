@@ -19,10 +19,11 @@ import yaml
 
 from recipe.hint.adapter.attention import flash_attn_missing
 from recipe.hint.methods import BASELINE, METHODS, OWN_CRITIC, RELEASED, TWO_TURNS
+from recipe.run.rows import accuracies
 from recipe.study.bench import plain_reward
 from recipe.study.bench.commands import CommandError, Finished, run_command
 from recipe.study.evaluation.results import read_results
-from recipe.study.report.runs import VLLM_DIFFERENCE, accuracies
+from recipe.study.report.runs import VLLM_DIFFERENCE
 from recipe.study.report.same import compare_records
 
 Numbers = dict[str, Any]

@@ -23,8 +23,8 @@ from recipe.problems.schema import Problem
 from recipe.run.errors import ConfigError, DataError, HintError, TeacherSilentError
 from recipe.run.reporter import duration
 from recipe.run.typed import read_json
-from recipe.run.whole_file import write_whole
-from recipe.study.evaluation.responses import Done, append_responses, file_sha256
+from recipe.run.whole_file import file_sha256, write_whole
+from recipe.study.evaluation.responses import Done, append_responses
 from recipe.verify.schema import Verdict
 
 _SAY_EVERY_S = 0.5

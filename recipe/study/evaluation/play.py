@@ -11,22 +11,21 @@ from typing import Any
 from omegaconf import DictConfig
 
 from recipe.hint.hints.base import Endpoint
-from recipe.hint.methods import BASELINE, METHODS, Method, MultiTurn
+from recipe.hint.methods import METHODS, Method, MultiTurn
 from recipe.hint.prompt import Texts
 from recipe.hint.rollout import PromptRollout, RolloutParts
 from recipe.hint.samples import NO_SAMPLES
 from recipe.hint.schema import ProblemState
-from recipe.hint.settings import HintSettings, build_method, read_texts, settings_of
+from recipe.hint.settings import (
+    HintSettings,
+    build_method,
+    evaluated_method,
+    read_texts,
+    settings_of,
+)
 from recipe.study.evaluation.draw import Job, response_row
 
 TeacherOf = Callable[[Method, HintSettings, Texts, DictConfig, DictConfig], Endpoint | None]
-
-
-def evaluated_method(config: DictConfig) -> str:
-    """Return ``trainer.method`` where it has several turns, else the one without hints."""
-    name = str(config.trainer.method)
-    cls = METHODS.get(name)
-    return name if cls and cls.is_multi_turn else BASELINE
 
 
 def played_turns(config: DictConfig) -> dict[str, Any] | None:

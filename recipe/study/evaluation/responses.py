@@ -5,14 +5,12 @@ The folder and the columns are called samples on disk; in code a sample is what 
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
-from omegaconf import DictConfig
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
@@ -106,17 +104,6 @@ _ADAPTER = TypeAdapter(GradedResponse)
 Groups = dict[str, tuple[GradedResponse, ...]]
 # (benchmark, problem id) -> the numbers of the responses that are on disk.
 Done = dict[tuple[str, str], set[int]]
-
-
-def evaluation_folder(config: DictConfig) -> Path:
-    """Return where an evaluation writes."""
-    return Path(config.hint.run_dir) / "evaluation"
-
-
-def file_sha256(path: str | Path) -> str:
-    """Return the digest that an evaluation keeps of a file with problems."""
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def problem_digests(folder: Path) -> dict[str, str]:

@@ -14,6 +14,7 @@ from typing import Annotated, Any
 from pydantic import Field, TypeAdapter, ValidationError
 
 from recipe.run.errors import DataError
+from recipe.run.rows import accuracies
 from recipe.study.campaign import DIFFERENCES, MEASURES, MODEL_FOLDER, Run
 from recipe.study.evaluation.responses import (
     Groups,
@@ -21,7 +22,7 @@ from recipe.study.evaluation.responses import (
 )
 from recipe.study.evaluation.results import read_evaluation
 from recipe.study.report.page.folder import LEVEL, PageRun, is_level, read_folder
-from recipe.study.report.runs import TOKENS, VLLM_DIFFERENCE, accuracies
+from recipe.study.report.runs import TOKENS, VLLM_DIFFERENCE
 from recipe.verify.schema import UNGRADED
 
 # What a page shows beside what every evaluation has: measure -> how it is read from the folder of

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from recipe.run.errors import DataError
-from recipe.study.report.runs import VLLM_DIFFERENCE, read_rows
+from recipe.run.rows import read_rows
+from recipe.study.report.runs import VLLM_DIFFERENCE
 
 _MEAN, _MOST = VLLM_DIFFERENCE, "training/rollout_probs_diff_max"
 _TIMES = ("seconds", "hint_seconds")

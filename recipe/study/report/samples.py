@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from recipe.run.errors import DataError
+from recipe.run.rows import read_rows
 from recipe.study.evaluation.tables import printable
-from recipe.study.report.runs import read_rows
 
 _CHARS = 160
 _VERDICTS = 3  # shown of a sample

@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from recipe.run.errors import DataError
+from recipe.run.rows import accuracies
 from recipe.run.whole_file import write_whole
 from recipe.study.evaluation.estimators import wilson_interval
-from recipe.study.report.runs import TOKENS, RunResult, accuracies, accuracy_curve
+from recipe.study.report.runs import TOKENS, RunResult, accuracy_curve
 
 _COLOURS = ("#6b6b6b", "#1b6ca8", "#d9822b", "#5b8c5a", "#8e5ea2", "#c0504d")
 _NO_SIGNAL = "hint/zero_signal_after"

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from recipe import REPOSITORY
 from recipe.problems.columns import read_problems
-from recipe.study.evaluation.responses import file_sha256, problem_digests, response_path
+from recipe.run.whole_file import file_sha256
+from recipe.study.evaluation.responses import problem_digests, response_path
 from recipe.worlds.two_turn.task import worked_digit
 
 # Embedded worlds whose responses show their work after the box.

@@ -8,9 +8,9 @@ from fakes import problem
 from omegaconf import OmegaConf
 from talks import TurnEngine
 
-from recipe.hint.settings import method_defaults
+from recipe.hint.settings import evaluated_method, method_defaults
 from recipe.study.evaluation.draw import Job
-from recipe.study.evaluation.play import evaluated_method, parts_of_turns, played_rows, played_turns
+from recipe.study.evaluation.play import parts_of_turns, played_rows, played_turns
 from recipe.study.evaluation.responses import GradedResponse
 from recipe.study.evaluation.results import evaluation_table, macro_averages, summarise
 from recipe.verify.schema import Verdict

@@ -10,7 +10,8 @@ import yaml
 
 from recipe.hint.main_report import main
 from recipe.run.errors import DataError
-from recipe.study.report.runs import accuracies, read_rows, read_run
+from recipe.run.rows import accuracies, read_rows
+from recipe.study.report.runs import read_run
 from recipe.study.report.training import draw_learning, training_table
 
 

@@ -16,7 +16,9 @@ from recipe.run.checkpoints import (
     MERGED,
     STATE_FILE,
     empty_step,
+    known_checkpoints,
     mark_complete,
+    model_files,
     newest_complete,
     point_at,
     repair_pointer,
@@ -24,7 +26,6 @@ from recipe.run.checkpoints import (
 from recipe.run.errors import ConfigError
 from recipe.run.run_folder import METRICS_FILE, RunFolder
 from recipe.run.watchdog import Watchdog, read_fatal, write_fatal
-from recipe.study.merging import known_checkpoints, model_files
 
 POINTER = "latest_checkpointed_iteration.txt"
 

@@ -11,9 +11,10 @@ import pytest
 from omegaconf import OmegaConf
 from processes import is_alive, wait_for
 
+from recipe.run.checkpoints import COMPLETE, MERGED
 from recipe.run.errors import ConfigError, Terminated
 from recipe.study import merging
-from recipe.study.merging import COMPLETE, MERGED, merge_model
+from recipe.study.merging import merge_model
 
 
 @pytest.fixture

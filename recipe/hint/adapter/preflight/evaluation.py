@@ -20,12 +20,12 @@ from recipe.hint.adapter.preflight.teacher import check_teacher
 from recipe.hint.adapter.preflight.turns import check_conversations
 from recipe.hint.adapter.preflight.values import check_values
 from recipe.hint.settings import build_method, read_texts
+from recipe.run.checkpoints import MERGED, checkpoint_of, model_files
 from recipe.run.errors import DataError
-from recipe.run.paths import VAL, local_path
+from recipe.run.paths import VAL, evaluation_folder, local_path
 from recipe.study.evaluation.draw import check_settings_unchanged, evaluation_settings
 from recipe.study.evaluation.play import played_turns
-from recipe.study.evaluation.responses import evaluation_folder, response_path
-from recipe.study.merging import MERGED, checkpoint_of, model_files
+from recipe.study.evaluation.responses import response_path
 
 
 def preflight_evaluation(config: DictConfig, argv: Sequence[str] = ()) -> list[str]:

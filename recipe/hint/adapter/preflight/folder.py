@@ -21,7 +21,7 @@ from recipe.run.checkpoints import (
 )
 from recipe.run.errors import ConfigError
 from recipe.run.paths import CHECKPOINTS
-from recipe.study.report.runs import accuracies, read_rows
+from recipe.run.rows import accuracies, read_rows
 
 # File systems allow 255 bytes; backends append something to the name.
 _LONGEST_NAME = 200

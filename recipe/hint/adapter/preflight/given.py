@@ -12,11 +12,11 @@ from recipe.hint.command.aliases import given_settings
 from recipe.hint.settings import (
     HintSettings,
     check_settings_are_read,
+    evaluated_method,
     read_settings,
     settings_of,
 )
 from recipe.run.errors import ConfigError
-from recipe.study.evaluation.play import evaluated_method
 
 _SAMPLING = ("temperature", "top_p", "top_k")
 # Settings of a training that an evaluation would silently ignore.

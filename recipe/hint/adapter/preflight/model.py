@@ -26,8 +26,8 @@ from recipe.hint.adapter.chat_template import (
 from recipe.hint.adapter.preflight.positions import check_served, read_model_config
 from recipe.hint.adapter.preflight.settings import MODEL_NODE, ROLLOUT, setting
 from recipe.hint.prompt import Message
+from recipe.run.checkpoints import known_checkpoints
 from recipe.run.errors import ConfigError, one_line
-from recipe.study.merging import known_checkpoints
 
 MODEL, MAX_MODEL_LEN = f"{MODEL_NODE}.path", f"{ROLLOUT}.max_model_len"
 _CRITIC = "critic.model.path"

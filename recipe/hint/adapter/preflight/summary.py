@@ -11,9 +11,8 @@ from recipe.hint.adapter.preflight.data import DataFile, Lengths
 from recipe.hint.adapter.preflight.model import Model
 from recipe.hint.adapter.preflight.settings import PROMPT_LENGTH, setting
 from recipe.hint.methods import Method, MultiTurn
-from recipe.hint.settings import HintSettings
+from recipe.hint.settings import HintSettings, evaluated_method
 from recipe.run.paths import VAL
-from recipe.study.evaluation.play import evaluated_method
 
 
 def model_line(path: str, model: Model) -> str:

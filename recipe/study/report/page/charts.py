@@ -12,10 +12,11 @@ from typing import Any
 import plotly.graph_objects as go
 
 from recipe.run.errors import DataError
+from recipe.run.rows import accuracies
 from recipe.study.evaluation.estimators import t_quantile, wilson_interval
 from recipe.study.report.page.arms import Arm
 from recipe.study.report.page.folder import PageRun, level_share
-from recipe.study.report.runs import VLLM_DIFFERENCE, accuracies, accuracy_curve
+from recipe.study.report.runs import VLLM_DIFFERENCE, accuracy_curve
 
 Row = dict[str, float]
 AXES = ("step", "tokens sampled (thousands)", "minutes of training")

@@ -14,10 +14,11 @@ import yaml
 
 from recipe.hint.schema import MAX_LEVELS
 from recipe.run.errors import DataError
+from recipe.run.rows import by_step
 from recipe.run.typed import read_yaml
 from recipe.study.campaign import run_name
 from recipe.study.report.page.visits import Visit, read_sample, read_visit, text
-from recipe.study.report.runs import RunResult, by_step
+from recipe.study.report.runs import RunResult
 
 _DAMAGE = (LookupError, TypeError, ValueError, AttributeError, OverflowError, RecursionError)
 _NO_HINT, LEVEL = "hint/used_no_hint", "hint/used_level_"

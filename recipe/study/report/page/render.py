@@ -12,11 +12,12 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from plotly.offline import get_plotlyjs
 
+from recipe.run.rows import accuracies
 from recipe.study.report.page.arms import Arm, changed_settings, group_arms
 from recipe.study.report.page.charts import AXES, all_charts
 from recipe.study.report.page.folder import PageRun
 from recipe.study.report.page.payload import compact_runs, pack_json, pack_text
-from recipe.study.report.runs import TOKENS, accuracies, accuracy_curve
+from recipe.study.report.runs import TOKENS, accuracy_curve
 
 _HERE = Path(__file__).parent
 
