@@ -1,55 +1,26 @@
 r"""The leak guard: count, drop or redact hints that give the final answer away.
 
-For a numeric answer one scan finds numbers of the same magnitude, and only their lines are parsed
-further. Otherwise every formula, value and list of the hint is a candidate. The verifier, which is
-injected, compares each candidate with the answer. One that equals it is a leak
-
-- in any case: in a box, stated as the answer, given as a result, said of what is asked, or alone;
-- if the answer is rare and not in the problem: wherever it stands;
-- else: as what an equation computes or names (``4 + 8 = 12``, ``x = 12``).
-
-What is said to be the answer is read generously (``leak_stated``); options have rules of their own
-(``leak_options``). Operands (the 3 of ``3x``) and expressions that are not worked out (``4 + 8``)
-do not count. docs/hints.md has the rules, the measured precision and recall, and what is not
-covered. The work is linear in the length of the hint.
+An answer that is a number is looked for in one scan (digits, fractions, words such as forty-eight).
+A common or given number counts only where it is presented as a result: after ``=``, "is", "leaves"
+and the like, in a box, or as the whole hint. Any other answer is looked for as its own text, and in
+formulas, which the verifier compares. Options count by their letter, programs where a code block
+passes the tests. Operands (the 3 of ``3x`` or ``3 + 4``) do not count. The work is linear in the
+hint. docs/hints.md has precision and recall.
 """
 
 from __future__ import annotations
 
-import bisect
 import functools
 import itertools
-import operator
 import re
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Literal
 
 from recipe.hint.hints.base import Generate, HintResult, HintSource
-from recipe.hint.hints.leak_formulas import TEXT_COMMAND, formulas, own_words
-from recipe.hint.hints.leak_numbers import Sizes, in_other_bases, numbers, sizes_of
-from recipe.hint.hints.leak_options import option_leaks
-from recipe.hint.hints.leak_stated import (
-    ASSUMED,
-    CLAUSE_END,
-    COMPARED,
-    LABELLED,
-    NOT,
-    RESULT,
-    SAID,
-    SET_EQUAL,
-    goes_on,
-    is_concluded,
-    is_open,
-    is_reply,
-    is_stated,
-)
-from recipe.hint.hints.leak_text import Value, boxes, compact, plain, unmarked, values, written
 from recipe.hint.schema import HintLevels
 from recipe.problems.schema import Problem
-from recipe.verify.maths.reading import read
-from recipe.verify.maths.tree import exact
 from recipe.verify.schema import Item, Verdict
 
 LeakPolicy = Literal["measure", "drop", "redact"]
@@ -58,17 +29,65 @@ Equal = Callable[[Problem, Sequence[str]], Awaitable[list[bool]]]
 GradeMany = Callable[[Sequence[Item]], Awaitable[list[Verdict]]]
 
 REDACTED = "[...]"
-_FENCE = re.compile("```|~~~")
+_MOST_CANDIDATES, _MOST_CHARS, _WINDOW_CHARS = 32, 200, 60
 _MOST_BLOCKS = 6  # of a hint that are tried, each for as long as a program may run
+# Numbers that stand in too many hints by chance.
+_COMMON = {*map(Fraction, range(13)), *map(Fraction, (60, 90, 100, 180, 360, 1000)), Fraction(1, 2)}
+_ONES = (
+    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen "
+    "sixteen seventeen eighteen nineteen"
+).split()
+_TENS = "twenty thirty forty fifty sixty seventy eighty ninety".split()
+_WORDS = {word: number for number, word in enumerate(_ONES)}
+_WORDS |= {ten: 20 + 10 * number for number, ten in enumerate(_TENS)}
+_WORDS |= {"dozen": 12, "one hundred": 100, "one half": Fraction(1, 2), "half": Fraction(1, 2)}
+_WORDS |= {
+    f"{one} {part}": Fraction(_WORDS[one], parts)
+    for parts, part in ((3, "third"), (4, "quarter"), (5, "fifth"), (6, "sixth"), (8, "eighth"))
+    for one in _ONES[1:8]
+    for part in (part, f"{part}s")
+}
+_WORDS |= {f"{ten}-{one}": _WORDS[ten] + _WORDS[one] for ten in _TENS for one in _ONES[1:10]}
+_NUMBER = re.compile(
+    r"(?P<sign>(?<![\w)}\]\s])-|(?<=\s)-(?=\d)|^-)?(?:"
+    r"\\[dt]?frac\s?(?:\{(?P<top>-?\d{1,9})\}\s?\{(?P<bottom>-?\d{1,9})\}|(?P<one>\d)(?P<two>\d))"
+    r"|(?P<digits>\d{1,3}(?:(?:,|\{,\}|\\,)\d{3}){1,5}(?!\d)|\d{1,18})(?P<decimals>\.\d{1,18})?"
+    r"(?:\s?/\s?(?P<over>\d{1,9})(?![\d/]))?"
+    rf"|\b(?P<word>{'|'.join(sorted(_WORDS, key=len, reverse=True))})\b)"
+    r"(?P<percent>\s?(?:\\?%|percent\b))?",
+    re.I,
+)
+_OPERATOR = r"[-+*/^×÷·•−]|\\(?:times|cdot|div|pm)|(?:times|plus|minus|divided|over)\b"
+_OPERAND_BEFORE = re.compile(rf"(?:[\w)}}](?:\s*(?:{_OPERATOR})\s*)|\w|\^\s*|\^\{{|_)$", re.I)
+_OPERAND_AFTER = re.compile(rf"\s*(?:{_OPERATOR})\s*[\w\\(]|[a-z]\b|\^", re.I)
+_PRESENTED = re.compile(
+    r"(?:=|≈|≡|→|\\equiv|\\to|\\implies|\\Rightarrow|:|\b(?:is|are|be|equals?|gives?|giving|leaves?|leaving|"
+    r"left with|makes?|making|gets?|got|yields?|totals?|result|remain|answer|becomes?|comes? to|"
+    r"costs?|has|have|needs?|takes?|exactly|altogether|therefore|so|then|find|obtain|reach(?:es)?|"
+    r"to|by|of|for|at)\b)[\s$*_(\\\[{]*(?:(?:text|mathbf|boxed|only|just|exactly|the|about|"
+    r"number|value)[\s{:]*)*\$?$",
+    re.I,
+)
+_MODULUS = re.compile(r"mod(?:\}|\s|\{)*$")
+_STRONG = re.compile(
+    r"(?:answer|result|solution|boxed|final)\b[^.\n]{0,30}$|=\s*\$?\s*$|\bequals?\s*$", re.I
+)
+_ENDS = re.compile(
+    r"[\s$*_)}\]%°]*(?:\\%|\\text\{|[a-z]+\s*){0,3}[\s$*_)}\]]*(?:[.,;!?\n]|$)", re.I
+)
+_FORMULA = re.compile(
+    r"\\boxed\{((?:[^{}]|\{[^{}]*\}){1,200})\}|\$\$?([^$]{1,400})\$|\\[(\[](.{1,300}?)\\[)\]]", re.S
+)
+_VALUE = re.compile(r"(?:\bis|\bare|\bbe|:|=)\s+([^.;!?\n$]{1,80})")
+_BLOCK = re.compile(r"(?:```|~~~).*?(?:```|~~~)", re.S)
 
 
 @dataclass(frozen=True, slots=True)
 class Leak:
-    """The answer at ``start:end`` of a hint; ``role`` is why it counts."""
+    """The answer at ``start:end`` of a hint."""
 
     start: int
     end: int
-    role: str
 
 
 class LeakGuard:
@@ -121,277 +140,139 @@ def graded_equal(grade: GradeMany) -> Equal:
     return equal
 
 
-_WINDOW_CHARS = 160
-_SENTENCE_END = re.compile(r"[.!?](?=\s)|\n")
-_UNIT = re.compile(r"\s*(?:\\?%|\^?\{?\\circ\}?|°)$")
-_WHOLE_IN_BOX = re.compile(r"\\boxed\s{0,9}\{\s{0,9}-?(\d{1,18})\s{0,9}\}")
-# Answers that stand in too many hints by chance.
-_COMMON = {*range(13), 60, 90, 100, 180, 360, 1000, Fraction(1, 2)}
-
-
 async def find_leaks(
     hints: Sequence[str], problem: Problem, equal: Equal
 ) -> list[tuple[Leak, ...]]:
     """Return the leaking spans of each hint of a problem; the verifier is asked once for all."""
-    answer = problem.answer
-    if not answer.strip():
+    answer = _unwrapped(problem.answer)
+    if not answer:
         return [()] * len(hints)
     if problem.kind == "program":
-        return await _programs(hints, problem, equal)
-    plain_hints = [written(hint) for hint in hints]
-    words = TEXT_COMMAND.sub(r"\1", answer).strip()
-    is_marked = words != answer or answer.startswith("(")
-    if problem.kind == "choice" or (is_marked and re.fullmatch(r"\(?[A-Z]\)?", words)):
-        found = [option_leaks(each.text, words.strip("() "), problem.text) for each in plain_hints]
-        roles = [[(*span, "stated") for span in spans] for spans in found]
+        found_L = (itertools.islice(_BLOCK.finditer(hint), _MOST_BLOCKS) for hint in hints)
+        spans = [[each.span() for each in found] for found in found_L]
+    elif problem.kind == "choice" or re.fullmatch(r"\([A-Z]\)", answer):
+        # An answer of one letter; the texts of the options are not looked for.
+        found = [_options(hint, answer.strip("()")) for hint in hints]
+        return [_apart(row) for row in found]
+    elif (value := _value_of(answer)) is not None:
+        is_rare = value not in _COMMON and value not in {each for _, each in _numbers(problem.text)}
+        return [_apart(_number_leaks(hint, value, is_rare=is_rare)) for hint in hints]
     else:
-        roles = await _roles([each.text for each in plain_hints], problem, equal)
-    return [
-        _apart(Leak(*hint.span(start, end), role) for start, end, role in row)
-        for hint, row in zip(plain_hints, roles, strict=True)
+        spans = [list(_formulas(hint)) for hint in hints]
+    texts = [
+        [hint[start:end] for start, end in row] for hint, row in zip(hints, spans, strict=True)
     ]
-
-
-async def _roles(
-    texts: Sequence[str], problem: Problem, equal: Equal
-) -> list[list[tuple[int, int, str]]]:
-    answer, target = problem.answer, _target(problem.answer)
-    found = [target.values(text) if target else formulas(text, answer) for text in texts]
-    own = [own_words(text, answer) for text in texts]
-    if not any(found) and not any(own):
-        return [[]] * len(texts)
-    known = target.values(written(problem.text).text) if target else []
-    given = [each.text for each in known if each.shape != "odd"]
-    own_number = [target.text] if target and any(own) else []
-    candidates = [each.text for row in (*found, *own) for each in row]
-    same = await _same(problem, [*candidates, *given, *own_number], equal)
-    if own_number and target and target.text not in same:  # the 11 of April 11 is not the answer
-        target = None
-    if not target:
-        found = [[*row, *words] for row, words in zip(found, own, strict=True)]
-    asked = _Asked(problem, target, is_given=bool(same & {*given}))
+    unique = list(dict.fromkeys(text for row in texts for text in row))
+    same = await equal(problem, unique) if unique else []
+    passing = {text for text, is_same in zip(unique, same, strict=True) if is_same}
+    given = _squeezed(problem.text)
+    passing = {
+        text for text in passing if problem.kind == "program" or _squeezed(text) not in given
+    }
+    own = [] if problem.kind == "program" else [_own_text(hint, answer, problem) for hint in hints]
     return [
-        [*asked.leaks(text, [each for each in row if each.text in same])]
-        for text, row in zip(texts, found, strict=True)
+        _apart([span for span, text in zip(row, row_texts, strict=True) if text in passing] + more)
+        for row, row_texts, more in zip(spans, texts, own or [[]] * len(hints), strict=True)
     ]
 
 
 @functools.lru_cache(maxsize=64)
-def _target(answer: str) -> _Target | None:
-    """Return what to look for where the answer is one number; else ``None``."""
-    own = [each for each in values(plain(answer)) if each.shape != "word"]
-    if len(own) != 1 or own[0].shape == "formula":
+def _value_of(answer: str) -> Fraction | None:
+    """Return the answer where it is one number, with a unit or without."""
+    if len(answer) > _MOST_CHARS:
         return None
-    trees = read(_UNIT.sub("", own[0].text)).trees
-    value = exact(trees[0]) if trees else None
-    if value is None:
-        return None
-    is_percent = "%" in answer
-    other = value / 100 if is_percent else value * 100
-    sizes = sizes_of({abs(value), abs(other)})
-    return _Target(own[0].text, value, other, is_percent, sizes)
+    found = [each for _, each in _numbers(answer)]
+    rest = _NUMBER.sub("", answer)
+    is_alone = not re.search(
+        r"^[A-Z]|[A-Za-z]\w*\s*[-+^=(]|[-+*^=,;:()\[\]{}\\|<>]", rest.rstrip("\\% ")
+    )
+    return found[0] if len(found) == 1 and is_alone and len(rest.split()) <= 2 else None
 
 
-@dataclass(frozen=True, slots=True)
-class _Target:
-    """An answer that is a number; ``text`` is what the verifier compares.
-
-    ``other`` is the number with a percent sign more, or without it.
-    """
-
-    text: str
-    value: Fraction
-    other: Fraction
-    is_percent: bool
-    sizes: Sizes
-
-    def values(self, text: str) -> list[Value]:
-        """Return what may be the number: values, and any writing of it with the shape ``odd``."""
-        found = [
-            each
-            for each in numbers(text, self.sizes)
-            if each.value == self.value
-            or (each.value == self.other and each.is_percent != self.is_percent)
-        ]
-        if self.value.denominator == 1 and 0 <= self.value < 10**9:
-            found += in_other_bases(text, int(self.value))
-        if not found and not self._may_be_boxed(text):
-            return []
-        text = plain(text)
-        lines = {(text.rfind("\n", 0, each.start) + 1, text.find("\n", each.end)) for each in found}
-        read = [values(text, start, end if end >= 0 else len(text)) for start, end in sorted(lines)]
-        own, found = boxes(text), sorted(found, key=operator.attrgetter("start"))
-        starts = [each.start for each in found]
-        for each in itertools.chain(*read):
-            # "81 / 3" for 27 is left to do.
-            is_due = self.value.denominator == 1 and re.search("/|frac", each.text)
-            if each.shape == "word" or (each.shape == "literal" and not is_due):
-                place = bisect.bisect_left(starts, each.start)
-                if place < len(starts) and starts[place] < each.end:
-                    # "30 %" is 3/10, but the verifier would be asked about 30.
-                    is_share = found[place].value == self.other and self.value.denominator > 1
-                    own.append(each._replace(text=self.text) if is_share else each)
-        if not self.is_percent:  # the verifier tells 20 % from 20, but it gives the 20 away
-            own = [each._replace(text=each.text.rstrip("\\% ")) for each in own]
-        return own + [Value(n.start, n.end, self.text, "odd", n.start) for n in found]
-
-    def _may_be_boxed(self, text: str) -> bool:
-        """Return whether a box holds anything but another whole number."""
-        whole = _WHOLE_IN_BOX.findall(text) if r"\boxed" in text else ()
-        is_right = any(int(each) in self.sizes.wanted for each in whole)
-        return is_right or text.count(r"\boxed") > len(whole)
+def _numbers(text: str) -> Iterator[tuple[re.Match[str], Fraction]]:
+    for match in _NUMBER.finditer(text):
+        if match["word"]:
+            value = Fraction(_WORDS[match["word"].lower()])
+        elif top := match["top"] or match["one"]:
+            value = Fraction(int(top), int(match["bottom"] or match["two"]) or 1)
+        else:
+            digits = re.sub(r"\D", "", match["digits"])
+            value = Fraction(digits + (match["decimals"] or "")) / (int(match["over"] or 1) or 1)
+        yield match, (-value if match["sign"] else value) / (100 if match["percent"] else 1)
 
 
-class _Asked:
-    """What is asked, and which values that equal the answer are leaks."""
-
-    def __init__(self, problem: Problem, target: _Target | None, *, is_given: bool) -> None:
-        self._question, self._words = compact(problem.text), _content_words(problem.text)
-        self._is_given = is_given or (not target and compact(problem.answer) in self._question)
-        self._is_rare = not self._is_given and not (target and target.value in _COMMON)
-
-    def leaks(self, text: str, equal: Sequence[Value]) -> Iterator[tuple[int, int, str]]:
-        """Yield the leaks among the values that equal the answer."""
-        shown = unmarked(text) if equal else ""
-        size = _num_alnum(shown) if equal and "=" not in text else 0  # 81 / 3 = is left to do
-        for each in equal:
-            found = _role(shown, each, self._words)
-            if found in ("result", "said"):
-                is_leak = not (self._is_given and _sentence(text, each) in self._question)
-            elif not self._is_rare and found in _EQUATED and _MODULUS.match(text, each.end):
-                is_leak = False  # 7 = 1 (mod 6) is a step of many
-            elif found in _EQUATED or (self._is_rare and each.shape not in ("odd", "common")):
-                is_leak = not _is_quoted(text, each, self._question)
-            else:
-                is_leak = False
-            is_alone = _num_alnum(text[each.start : each.end]) == size
-            if is_leak or is_alone or found in ("boxed", "stated"):
-                yield each.start, each.end, found
+def _number_leaks(hint: str, value: Fraction, *, is_rare: bool) -> Iterator[tuple[int, int]]:
+    size = sum(map(str.isalnum, hint))
+    for match, found in _numbers(hint):
+        if found != value and not (match["percent"] and found * 100 == value):
+            continue
+        start, end = match.span()
+        before = hint[max(0, start - _WINDOW_CHARS) : start]
+        after = hint[end : end + _WINDOW_CHARS]
+        is_whole = sum(map(str.isalnum, match[0])) == size and "=" not in hint
+        is_operand = (
+            _MODULUS.search(before) or _OPERAND_AFTER.match(after) or _OPERAND_BEFORE.search(before)
+        )
+        is_said = _STRONG.search(before) or (_PRESENTED.search(before) and _ENDS.match(after))
+        if is_whole or (not is_operand and (is_rare or is_said)):
+            yield start, end
 
 
-def _num_alnum(text: str) -> int:
-    return sum(map(str.isalnum, text))
+def _formulas(hint: str) -> Iterator[tuple[int, int]]:
+    """Yield what may be the answer: formulas, what stands right of their last ``=``, values."""
+    count = 0
+    for match in (*_FORMULA.finditer(hint), *_VALUE.finditer(hint)):
+        group = match.lastindex or 0
+        start, end = match.span(group)
+        starts = {start, start + match[group].rfind("=") + 1}
+        for place in sorted(starts):
+            if count < _MOST_CANDIDATES and hint[place:end].strip() and end - place < _MOST_CHARS:
+                count += 1
+                yield place, end
 
 
-async def _programs(hints: Sequence[str], problem: Problem, equal: Equal) -> list[tuple[Leak, ...]]:
-    """Return the code blocks of each hint, as one span, where a program in it passes the tests.
-
-    A hint is tried as a whole, as the verifier reads it, and block by block: the verifier might
-    take a decoy that follows the right program.
-    """
-    fences = [list(_FENCE.finditer(hint)) for hint in hints]
-    tried = [
-        [hint, *_blocks(hint, found)] if found else []
-        for hint, found in zip(hints, fences, strict=True)
-    ]
-    passing = await _same(problem, [each for texts in tried for each in texts], equal)
+def _own_text(hint: str, answer: str, problem: Problem) -> list[tuple[int, int]]:
+    """Return where the answer's own text stands; one common word counts where it is presented."""
+    pieces = re.findall(r"\w+|[^\w\s]", answer)
+    if not 2 <= len(answer) <= _MOST_CHARS or not pieces or len(pieces) > _MOST_CANDIDATES:
+        return []
+    pattern = r"(?<!\w)" + r"[\s$]{0,3}".join(map(re.escape, pieces)) + r"(?!\w)"
+    is_plain = answer.isalpha() and not answer[0].isupper()
+    is_given = is_plain or re.search(pattern, problem.text) is not None
     return [
-        (Leak(found[0].start(), found[-1].end(), "program"),) if passing & {*texts} else ()
-        for found, texts in zip(fences, tried, strict=True)
+        each.span()
+        for each in re.finditer(pattern, hint)
+        if not is_given or _STRONG.search(hint[max(0, each.start() - _WINDOW_CHARS) : each.start()])
     ]
 
 
-def _blocks(hint: str, fences: Sequence[re.Match[str]]) -> list[str]:
-    """Return the blocks with their fences; of many the outer ones."""
-    pairs = zip(fences[::2], fences[1::2], strict=False)
-    found = [hint[one.start() : two.end()] for one, two in pairs]
-    half = _MOST_BLOCKS // 2
-    return found if len(found) <= _MOST_BLOCKS else found[:half] + found[-half:]
+def _options(hint: str, letter: str) -> list[tuple[int, int]]:
+    """Return where the letter is named as the answer."""
+    letter = re.escape(letter)
+    said = rf"""(?:\b(?i:answer|option|choice|choose|pick|select|it|that)\b
+          (?:\ (?i:is|must\ be)|['’]s)?
+        |\b(?i:so|thus|leaves|only)\b|boxed\{{)[\s:({{\$*]{{0,6}}(?:\\text\{{)?(?P<one>{letter})\b
+        (?!\s*(?:,|and\b|or\b|with\b|is\ (?:wrong|not|out)\b|cannot\b|can't\b))
+        |^[ (]{{0,3}}(?P<two>{letter})[ ).]{{0,3}}$
+        |\((?P<three>{letter})\)(?=\ is\ (?:right|correct|the)\b)"""
+    return [
+        each.span(each.lastgroup or 0)
+        for each in re.finditer(said, hint, re.VERBOSE | re.MULTILINE)
+    ]
 
 
-async def _same(problem: Problem, texts: Sequence[str], equal: Equal) -> set[str]:
-    """Return the texts that equal the answer, each asked about once."""
-    unique = list(dict.fromkeys(texts))
-    found = await equal(problem, unique) if unique else []
-    return {text for text, is_same in zip(unique, found, strict=True) if is_same}
+def _unwrapped(answer: str) -> str:
+    return re.sub(r"\\(?:text|mathrm|textbf)\s*\{([^{}]*)\}", r"\1", answer).strip(" $\n")
 
 
-def _sentence(hint: str, value: Value) -> str:
-    """Return the sentence of a value as far as it is looked at, in the form of the question."""
-    before = _SENTENCE_END.split(hint[max(0, value.start - _WINDOW_CHARS) : value.start])[-1]
-    after = _SENTENCE_END.split(hint[value.end : value.end + _WINDOW_CHARS], maxsplit=1)[0]
-    return compact(before.split(": ")[-1] + hint[value.start : value.end] + after)
+def _squeezed(text: str) -> str:
+    return re.sub(r"[\s$]", "", text)
 
 
-def _is_quoted(hint: str, value: Value, question: str) -> bool:
-    """Return whether the formula, or the equation, stands in the problem already."""
-    if value.shape in ("formula", "words"):
-        return compact(value.text) in question
-    statement = hint[max(value.statement, value.end - _WINDOW_CHARS) : value.end]
-    return value.place > 0 and compact(statement) in question
-
-
-# With words on its left side, "200 apples - 180 apples = 20 apples", a statement begins with "=".
-_SUM = re.compile(r"\d[^=.;\n]*(?:\s[-+*/x×÷–]\s|[+*/×÷])[^=.;\n]*\d")
-_APPLIED = re.compile(r"[A-Za-z]['’]*\s*(?:_\S+|\(.*\))")
-_ARTICLE = re.compile(r"\b(?:an?|the)\s+$")
-_EQUATED = ("computed", "named")
-_MODULUS = re.compile(r"[\s$]{0,9}(?:\(\s?mod\b|(?:\(\s?)?\\(?:[pb]?mod\b|text\s?\{\s?mod\b))")
-_NOUNS = re.compile(r"(?:[A-Za-z]+\s*){1,3}")
-
-
-def _role(text: str, value: Value, asked: set[str]) -> str:
-    """Return boxed, stated, computed, named, assumed, result, said, or bare for all else.
-
-    ``text`` is the hint without markup, and ``asked`` the content words of the problem.
-    """
-    if value.shape == "boxed":
-        return "boxed"
-    start = value.start
-    if value.shape in ("words", "common"):  # "the commutative property", "a right triangle"
-        near = text[max(0, start - 8) : start]
-        start -= len(near) - len(_ARTICLE.sub("", near))
-    after = text[value.end : value.end + _WINDOW_CHARS]
-    end = _SENTENCE_END.search(after)
-    after = after[: end.end() if end else None].strip()
-    is_common = value.shape == "common"
-    if is_stated(text, start, value.end) and not (is_common and goes_on(after)):
-        return "stated"
-    if value.place:
-        return _role_in_equation(text, value)
-    before = text[max(0, start - _WINDOW_CHARS) : start]
-    before = _SENTENCE_END.split(before)[-1].rstrip() + " "
-    nouns = _NOUNS.match(after)
-    is_asked = nouns is not None and bool(_content_words(nouns[0]) & asked)
-    is_compared = COMPARED.match(after) or LABELLED.search(before) or value.shape == "odd"
-    if is_common and is_reply(text[:start], before, after, bool(_content_words(after) & asked)):
-        return "said"
-    if is_compared or not (is_asked or CLAUSE_END.match(after)):
-        return "bare"
-    clause = re.split(r"[,;:]", before.rstrip(" ,;:"))[-1]
-    if is_common and is_open(clause, after):
-        return "bare"
-    if is_common and is_concluded(before, after):
-        return "said"
-    if RESULT.search(before) and not SET_EQUAL.search(before):
-        return "result"
-    is_about = is_asked or bool(_content_words(clause) & asked)
-    return "said" if is_about and SAID.search(before) and not NOT.search(clause) else "bare"
-
-
-def _role_in_equation(text: str, value: Value) -> str:
-    before = text[max(0, value.statement - _WINDOW_CHARS) : value.statement]
-    left = value.left
-    has_digit = any(map(str.isdigit, left))
-    is_number = has_digit and not re.search("[A-Za-z]", re.sub(r"\\[A-Za-z]+", "", left))
-    is_sum = not left and _SUM.search(re.split(r"[=.;\n]", before)[-1])
-    if value.place > 1 or is_number or is_sum:
-        return "computed"
-    if not has_digit or _APPLIED.fullmatch(left):
-        return "assumed" if ASSUMED.search(before.rstrip() + " ") else "named"
-    return "bare"  # 2x = 12: an equation that is left to solve
-
-
-def _content_words(text: str) -> set[str]:
-    """Return the telling words of three letters and more, without a plural's ending."""
-    words = {word.rstrip("s") for word in re.findall(r"[a-z]{3,}", text.lower())}
-    return words - {"the", "and", "are", "for", "what", "find"}
-
-
-def _apart(leaks: Iterable[Leak]) -> tuple[Leak, ...]:
+def _apart(spans: Sequence[tuple[int, int]] | Iterator[tuple[int, int]]) -> tuple[Leak, ...]:
     """Return them in order, and of two that overlap the inner or the first one."""
     kept: list[Leak] = []
-    for leak in sorted(leaks, key=lambda each: (each.end, -each.start)):
-        if not kept or leak.start >= kept[-1].end:
-            kept.append(leak)
+    for start, end in sorted(spans, key=lambda each: (each[1], -each[0])):
+        if not kept or start >= kept[-1].end:
+            kept.append(Leak(start, end))
     return tuple(kept)
