@@ -10,7 +10,6 @@ import asyncio
 import json
 import re
 import sys
-import time
 from collections import Counter
 from pathlib import Path
 
@@ -113,17 +112,6 @@ def test_a_redacted_hint_holds_no_leak_and_has_lost_nothing_else(judged):
         assert asyncio.run(find_leaks([redacted], item, EQUAL)) == [()]
         pattern = ".+?".join(map(re.escape, redacted.split(REDACTED)))
         assert re.fullmatch(pattern, hint, re.DOTALL)
-
-
-def test_a_long_hint_takes_time_in_proportion():
-    item = Problem("id", (), "How many?", "", "480")
-    seconds = []
-    for size in (2_000, 20_000):
-        hint = "so 48 + 5 = 53 and $x=7$ or \\boxed{4} " * size
-        began = time.process_time()
-        asyncio.run(find_leaks([hint], item, EQUAL))
-        seconds.append(time.process_time() - began)
-    assert seconds[1] < 40 * max(seconds[0], 0.01)
 
 
 PROGRAM = Problem("id", (), "Add.", "", "assert add(1, 2) == 3", kind="program")
