@@ -14,7 +14,7 @@ from pathlib import Path
 
 from omegaconf import DictConfig
 
-from recipe.run.checkpoints import COMPLETE, MERGED, complete_steps, step_folder, step_of
+from recipe.run.checkpoints import COMPLETE, MERGED, known_checkpoints, step_of
 from recipe.run.children import deferred_signals, end_children, pause, start_child
 from recipe.run.errors import ConfigError
 from recipe.run.folder_lock import is_running
@@ -28,21 +28,6 @@ def checkpoint_of(path: str | Path) -> Path | None:
     folder = Path(path).absolute()  # the merging process works in another folder
     folder = folder.parent if folder.name == "actor" else folder
     return folder if (folder / "actor" / "fsdp_config.json").is_file() else None
-
-
-def known_checkpoints(path: str | Path) -> str:
-    """Return, for a message, the whole checkpoints of the run that a wrong path leads to.
-
-    It is empty where neither the path nor its two parents is a run's folder or its checkpoints'.
-    """
-    place = Path(path).expanduser()
-    for folder in (place, *place.parents[:2]):
-        root = folder if folder.name == "checkpoints" else folder / "checkpoints"
-        if not root.is_dir():
-            continue
-        names = [step_folder(root, step).name for step in complete_steps(root)]
-        return f"{root} has {', '.join(names) or 'no checkpoint yet'}"
-    return ""
 
 
 def check_export(checkpoint: str | Path, target: Path) -> tuple[Path, int]:
