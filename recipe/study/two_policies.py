@@ -66,7 +66,6 @@ def check_roles(config: DictConfig) -> MultiTurn:
         )
     method = build_method(config.trainer, settings_of(config))
     assert isinstance(method, MultiTurn)
-    method.check_two_policies()
     return method
 
 

@@ -18,7 +18,6 @@ from recipe.hint.adapter.preflight.model import (
     CPU_HEAD_SIZES,
     check_bucket,
     check_critic_model,
-    check_head_size,
     load_model,
 )
 from recipe.hint.settings import read_settings

@@ -68,7 +68,7 @@ SAME = (
     *names("hint", "seed seeded_sampling max_level source prompts style max_tokens temperature"),
     *names("hint", "top_p attempts too_long conditioning leak_policy dropout_share prefix"),
     *names("hint.teacher", "model body num_ladders"),
-    *names("hint.verify", "require_boxed answer_format program_cpu_s program_memory_mib"),
+    *names("hint.verify", "answer_format program_cpu_s program_memory_mib"),
     # verl writes one file per trainer process and can be resumed only with as many, of which as
     # many share one copy of the weights.
     *(f"{ACTOR}.fsdp_config.fsdp_size", "critic.fsdp.fsdp_size", _DEVICES),
