@@ -2,9 +2,7 @@
 
 import json
 import os
-import shutil
 import sys
-from types import SimpleNamespace
 
 import pytest
 from hydra import compose, initialize_config_dir
@@ -84,24 +82,6 @@ def test_what_cannot_be_trained_in_turns_is_refused_by_name(config, given):
 def test_a_place_that_cannot_serve_is_refused_by_name(config, server_options):
     with pytest.raises(ConfigError, match=PLACES[server_options]):
         check(config, server_options)
-
-
-):
-    # Solver 1-2, guide 1, solver 3-4, guide 2; save_freq=2, and each phase ends with a save:
-    # solver 2 and 4, guide 1 and 2. One policy of 6 steps would save 3 times.
-    said = disk_line(config, tmp_path, monkeypatch)
-    assert said.startswith(
-        "4 checkpoints of 12 GB (2 of the solver, 2 of the guide) and 3 exports of 4 GB: 60 GB"
-    )  # 4 x 12 + 3 x 4
-    with pytest.raises(ConfigError, match=r"run_dir=.* need 60 GB, the disk has 59 GB free; lower"):
-        disk_line(config, tmp_path, monkeypatch, free_gb=59)
-
-
-):
-    said = disk_line(config, tmp_path, monkeypatch, steps=60, keep=2)
-    assert said.startswith("6 checkpoints of 12 GB (3 of the solver, 3 of the guide) and 3 exports")
-    with pytest.raises(ConfigError, match="max_actor_ckpt_to_keep=1: verl deletes"):
-        disk_line(config, tmp_path, monkeypatch, keep=1)
 
 
 @pytest.fixture

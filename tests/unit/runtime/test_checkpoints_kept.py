@@ -106,9 +106,10 @@ def test_a_checkpoint_has_the_size_of_policy_critic_and_slow_target(policy, crit
     assert checkpoint_bytes(config, 1000, 0, has_target=False) == expected[0]
     assert checkpoint_bytes(config, 1000, 500, has_target=False) == expected[1]
     assert checkpoint_bytes(config, 1000, 500, has_target=True) == expected[2]
+    assert checkpoint_bytes(config, 1000, None, has_target=True) == expected[0]  # at least
+    assert checkpoint_bytes(config, None, 0, has_target=False) is None
     OmegaConf.update(config, "actor_rollout_ref.model.lora_rank", 8, force_add=True)
     assert checkpoint_bytes(config, 1000, 500, has_target=True) == expected[3]
-    assert checkpoint_bytes(config, None, 0, has_target=False) is None
 
 
 def test_what_serves_with_weights_that_verl_has_removed_goes_with_them(tmp_path):

@@ -176,14 +176,7 @@ def _positions(config: DictConfig, section: str, place: Path | str) -> tuple[Any
 def _context(config: DictConfig, path: str, folder: Path | str) -> int:
     """Return the longest sequence in tokens, as verl and vLLM see it."""
     found, longest = _positions(config, MODEL_NODE, folder)
-    text = found.get_text_config()
-    heads = getattr(text, "num_attention_heads", None)
-    size = getattr(text, "head_dim", None) or (heads and text.hidden_size // heads)
-    if setting(config, "trainer.device") == "cpu" and size and size not in CPU_HEAD_SIZES:
-        raise ConfigError(
-            f"{MODEL}={path} has attention heads of {size} dimensions, and vLLM on a CPU knows "
-            f"{', '.join(map(str, CPU_HEAD_SIZES))}; use another model, or a GPU"
-        )
+    check_head_size(config, found, path)
     given = setting(config, MAX_MODEL_LEN)
     if given and given > longest:
         raise ConfigError(
@@ -191,6 +184,18 @@ def _context(config: DictConfig, path: str, folder: Path | str) -> int:
             f"{longest} or less"
         )
     return given or longest
+
+
+def check_head_size(config: DictConfig, model: Any, path: str) -> None:
+    """Make sure that vLLM has attention for the heads of a model on a CPU."""
+    text = model.get_text_config()
+    heads = getattr(text, "num_attention_heads", None)
+    size = getattr(text, "head_dim", None) or (heads and text.hidden_size // heads)
+    if setting(config, "trainer.device") == "cpu" and size and size not in CPU_HEAD_SIZES:
+        raise ConfigError(
+            f"{MODEL}={path} has attention heads of {size} dimensions, and vLLM on a CPU knows "
+            f"{', '.join(map(str, CPU_HEAD_SIZES))}; use another model, or a GPU"
+        )
 
 
 def check_critic_model(config: DictConfig, model: Model, sizes: Sizes) -> int | None:
