@@ -33,7 +33,7 @@ WRONG = {
     "trainer.resume_mode=disable": "resume_mode=disable: this command sets it",
     "trainer.default_local_dir=x": "default_local_dir=x: this command sets it",
     "trainer.save_freq=-1": "save_freq=-1: give the steps of both roles",
-    "trainer.total_training_steps=null": "total_training_steps=None, .*give the steps of both roles",
+    "trainer.total_training_steps=null": "total_training_steps=None, .*give the steps of both",
     "actor_rollout_ref.actor.optim.lr_scheduler_type=cosine": "cosine follows the number of steps",
     "critic.optim.lr_warmup_steps_ratio=0.1": r"lr_warmup_steps_ratio=0\.1 follows .*give 0\.0",
     "hint.mlmt.value_bonus=0.1": r"value_bonus=0\.1 needs .* give hint.mlmt.value_bonus=0 and",
