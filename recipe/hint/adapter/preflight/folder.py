@@ -81,6 +81,7 @@ _OPEN = (
 # Of this start alone, or compared otherwise: no change worth a word.
 _UNTOLD = (
     *("preflight_only", f"{ROLLOUT}.seed", *FOLDERS, *SOURCES, *DATA_FILES),
+    f"{ROLLOUT}.prometheus.served_model_name",  # the path of the model
     *names("trainer", "experiment_name nnodes n_gpus_per_node resume_mode resume_from_path"),
 )
 
