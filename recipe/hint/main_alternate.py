@@ -54,13 +54,8 @@ def main(argv: Sequence[str] | None = None) -> None:
 def check_and_alternate(server_options: ServerOptions, config: DictConfig) -> None:
     """Check everything, then train both roles, or evaluate the pair."""
     from recipe.hint.adapter.preflight.run import preflight
-    from recipe.hint.adapter.preflight.two_policies import (
-        check_disk_of_roles,
-        check_phases,
-        check_roles,
-        check_server_options,
-    )
     from recipe.study.alternate import Alternation
+    from recipe.study.two_policies import check_phases, check_roles, check_server_options
 
     settings = [str(each) for each in HydraConfig.get().overrides.task]
     method = check_roles(config)
@@ -69,7 +64,7 @@ def check_and_alternate(server_options: ServerOptions, config: DictConfig) -> No
     if not config.trainer.eval_only:
         # As one policy in both roles; the server's settings are checked with each phase.
         own = [each for each in settings if not each.startswith("hint.teacher.")]
-        preflight(config, own, check_room=functools.partial(check_disk_of_roles, method))
+        preflight(config, own, num_policies=2)
         check_phases(config, method)
         planned = phases(*method.role_steps, config.trainer.total_training_steps)
         print(f"phases    {len(planned)}: " + ", ".join(f"{r} {a}-{b}" for r, a, b in planned))

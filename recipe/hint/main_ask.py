@@ -77,12 +77,12 @@ def read_arguments(argv: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
 
 def ask_and_show(given: argparse.Namespace, config: DictConfig) -> None:
     """Check the question and the settings, run, and print."""
-    from recipe.hint.adapter.preflight.evaluation import preflight_evaluation
-    from recipe.hint.adapter.preflight.given import check_given_to_question
     from recipe.study.evaluation.draw import apply_evaluation_mode
+    from recipe.study.evaluation_checks import idle_settings, preflight_evaluation
     from recipe.study.merging import merge_model
 
-    check_given_to_question(config, sys.argv[1:])
+    for line in idle_settings(config, sys.argv[1:], asks=True):
+        print(line, flush=True)
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "question.parquet"
         write_question(given, config, file)

@@ -24,6 +24,7 @@ from recipe.hint.command.compose import (
     primary_config,
     set_config_paths,
     split_command,
+    tidied,
 )
 from recipe.hint.command.help import help_text
 from recipe.run.ending import errors_in_one_line
@@ -38,20 +39,19 @@ def main() -> None:
 
 def check_and_launch(config: DictConfig) -> None:
     """Check everything, print what will run, and run it."""
-    from recipe.hint.adapter.preflight.evaluation import preflight_evaluation
     from recipe.hint.adapter.preflight.folder import is_finished
-    from recipe.hint.adapter.preflight.given import check_given_to_evaluation
     from recipe.hint.adapter.preflight.run import preflight
     from recipe.hint.settings import evaluated_method
     from recipe.run.reporter import closing_lines
     from recipe.run.run_folder import RunFolder
     from recipe.study.evaluation.draw import apply_evaluation_mode
+    from recipe.study.evaluation_checks import idle_settings, preflight_evaluation
     from recipe.study.merging import merge_model
 
     if config.trainer.eval_only:
-        check_given_to_evaluation(config, sys.argv[1:])
+        idle = idle_settings(config, sys.argv[1:])
         apply_evaluation_mode(config, evaluated_method(config))
-        summary = preflight_evaluation(config, sys.argv[1:])
+        summary = [*preflight_evaluation(config, sys.argv[1:]), *idle]
     else:
         summary = preflight(config, sys.argv[1:])
     print("\n".join(summary), flush=True)
@@ -142,7 +142,7 @@ def read_command(argv: Sequence[str]) -> tuple[list[str], list[str]]:
     """
     os.environ.setdefault("HYDRA_FULL_ERROR", "1")
     set_config_paths()
-    options, settings, action = split_command(resolve_aliases(argv))
+    options, settings, action = split_command(resolve_aliases(tidied(argv)))
     if action == "help":
         name = Path(sys.argv[0]).name
         program = f"python recipe/hint/{name}" if name.endswith(".py") else name

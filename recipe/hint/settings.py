@@ -288,63 +288,41 @@ _HINT_SETTINGS = {
 }
 
 
-def check_settings_are_read(
-    method_name: str,
-    given: Iterable[str],
-    settings: HintSettings,
-    *,
-    who: str = "",
-) -> None:
-    """Refuse a setting that was given on the command line but that nothing reads.
+def unread_settings(method_name: str, given: Iterable[str], settings: HintSettings) -> list[str]:
+    """Return those of the settings of this package that a run does not read.
 
     Args:
         method_name: Value of ``trainer.method``.
         given: Dotted names that the user set.
         settings: The ``hint:`` node, which names the source of hints.
-        who: What does not read it, for the message (default: the method).
-
-    Raises:
-        ConfigError: Naming the setting and who reads it.
     """
     cls = get_method(method_name)
-    source = source_of(settings, cls)
     own = settings.of(cls)
     # Those of another package may be any dataclass.
     known = own if isinstance(own, MethodSettings) else MethodSettings()
-    unread = known.unread()
-    for name in given:
-        node, _, leaf = name.rpartition(".")
-        value = getattr(own, leaf, None) if node == cls.settings_node else None
-        if value and leaf in unread:
-            raise ConfigError(
-                f"{name}={value} does nothing beside the other settings of {node}; give "
-                f"{unread[leaf]} or drop it"
-            )
-        if known.asks_teacher and name.startswith("hint.teacher."):
-            continue
-        reader = _reader(name, cls, source)
-        if reader:
-            raise ConfigError(
-                f"{name} is not read by {who or f'trainer.method={method_name}'}; only {reader} "
-                f"reads it. Drop the setting or change the method"
-            )
+    return [name for name in given if _is_unread(name, cls, source_of(settings, cls), known)]
 
 
-def _reader(name: str, cls: type[Method], source: str) -> str:
-    """Return what reads a setting that this method and source do not; empty if they do."""
+def _is_unread(name: str, cls: type[Method], source: str, own: MethodSettings) -> bool:
+    section, _, leaf = name.rpartition(".")
+    if section == cls.settings_node:
+        return leaf in own.unread()
     node = ".".join(name.split(".")[:2])
-    for other_name, other in METHODS.items():
-        names = {other.settings_node}
-        if other.settings_node == "trainer":
-            names = {f"trainer.{item.name}" for item in fields(other.settings_cls)}
-        if node in names and other.settings_node != cls.settings_node:
-            return other_name
-    reads_texts = cls.is_multi_turn and node == "hint.prompts"
-    if node in _HINT_SETTINGS and not cls.uses_hints and not reads_texts:
-        return "a method that uses hints"
-    if node == "hint.dropout_share" and not cls.supports_dropout:
-        return " or ".join(name for name, each in METHODS.items() if each.supports_dropout)
-    sources = _SOURCE_SETTINGS.get(node, (source,))
-    if source not in sources:
-        return f"hint.source={' or '.join(sources)} (here: {source})"
-    return ""
+    of_others = {other.settings_node for other in METHODS.values()} - {"", "trainer"}
+    of_others |= {
+        f"trainer.{item.name}"
+        for other in METHODS.values()
+        if other.settings_node == "trainer"
+        for item in fields(other.settings_cls)
+    }
+    if node in of_others and node != cls.settings_node:
+        return True
+    if node == "hint.teacher" and own.asks_teacher:
+        return False
+    if node == "hint.dropout_share":
+        return not cls.supports_dropout
+    if node == "hint.prompts" and cls.is_multi_turn:
+        return False
+    return (node in _HINT_SETTINGS and not cls.uses_hints) or source not in _SOURCE_SETTINGS.get(
+        node, (source,)
+    )

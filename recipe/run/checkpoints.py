@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import os
 import re
@@ -84,7 +85,33 @@ def digests_of_run(config: Any) -> dict[str, Any]:
     return {
         "train_files": found("data.train_files"),
         "text_files": {name: found(name) for name in TEXT_FILES},
+        "model": model_digest(str(OmegaConf.select(config, "actor_rollout_ref.model.path"))),
     }
+
+
+def model_digest(path: str) -> str | None:
+    """Return a digest of a model's configuration and of its files' sizes; ``None`` without one."""
+    folder = Path(path).expanduser()
+    if not (folder / "config.json").is_file():
+        return None
+    files = sorted([*folder.glob("*.safetensors"), *folder.glob("*.bin")])
+    sizes = "".join(f"{file.name} {file.stat().st_size}\n" for file in files)
+    return hashlib.sha256((folder / "config.json").read_bytes() + sizes.encode()).hexdigest()
+
+
+def known_checkpoints(path: str | Path) -> str:
+    """Return, for a message, the complete checkpoints of the run that a wrong path leads to.
+
+    It is empty where neither the path nor its two parents is a run's folder or its checkpoints'.
+    """
+    place = Path(path).expanduser()
+    for folder in (place, *place.parents[:2]):
+        root = folder if folder.name == "checkpoints" else folder / "checkpoints"
+        if not root.is_dir():
+            continue
+        names = [step_folder(root, step).name for step in complete_steps(root)]
+        return f"{root} has {', '.join(names) or 'no checkpoint yet'}"
+    return ""
 
 
 def point_at(root: str | Path, step: int) -> None:
@@ -293,21 +320,6 @@ def checkpoint_of(path: str | Path) -> Path | None:
     folder = Path(path).absolute()  # the merging process works in another folder
     folder = folder.parent if folder.name == "actor" else folder
     return folder if (folder / "actor" / "fsdp_config.json").is_file() else None
-
-
-def known_checkpoints(path: str | Path) -> str:
-    """Return, for a message, the whole checkpoints of the run that a wrong path leads to.
-
-    It is empty where neither the path nor its two parents is a run's folder or its checkpoints'.
-    """
-    place = Path(path).expanduser()
-    for folder in (place, *place.parents[:2]):
-        root = folder if folder.name == "checkpoints" else folder / "checkpoints"
-        if not root.is_dir():
-            continue
-        names = [step_folder(root, step).name for step in complete_steps(root)]
-        return f"{root} has {', '.join(names) or 'no checkpoint yet'}"
-    return ""
 
 
 def model_files(checkpoint: Path) -> tuple[Path, bool]:

@@ -5,7 +5,7 @@ import copy
 import pytest
 from omegaconf import OmegaConf
 
-from recipe.hint.adapter.preflight.seeds import seed_engines
+from recipe.hint.adapter.preflight.run import seed_engines
 
 GIVEN = "actor_rollout_ref.rollout.seed"
 REPLICAS = 512

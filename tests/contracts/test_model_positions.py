@@ -21,6 +21,7 @@ from recipe.hint.adapter.preflight.model import (
     check_head_size,
     load_model,
 )
+from recipe.hint.adapter.preflight.settings import read_sizes
 from recipe.hint.settings import read_settings
 from recipe.run.errors import ConfigError
 
@@ -67,10 +68,10 @@ def test_a_critic_of_another_model_must_read_the_policys_tokens(composed, tmp_pa
     config = composed("hardware=laptop", f"critic.model.path={tmp_path / 'critic'}")
     model = load_model(config)
     if not says:
-        check_critic_model(config, model)
+        check_critic_model(config, model, read_sizes(config))
         return
     with pytest.raises(ConfigError, match=rf"^critic\.model\.path=.*{says}"):
-        check_critic_model(config, model)
+        check_critic_model(config, model, read_sizes(config))
 
 
 POSITIONS = "actor_rollout_ref.model.override_config.max_position_embeddings"
@@ -100,30 +101,12 @@ def test_positions_are_those_that_verl_and_vllm_are_given(composed, given, conte
     assert load_model(config).context == context
 
 
-@pytest.mark.parametrize(
-    ("given", "says"),
-    [
-        ([f"+{POSITIONS}=512", f"{LENGTH}=513"], r"max_model_len=513 is above the 512 positions"),
-        ([f"+{POSITIONS}=4096"], rf"lets verl take 4096 .* takes 2048; give \+{SERVED}\.max_pos"),
-        ([f"+{POSITIONS}=4096", f"{LENGTH}=3000"], "lets verl take 3000 tokens, and vLLM"),
-        (
-            ["+actor_rollout_ref.model.override_config.rope_parameters.factor=4"],
-            "override_config=.* no mapping such as rope_parameters",
-        ),
-    ],
-)
-def test_positions_that_one_of_them_would_refuse_are_refused(composed, given, says):
-    config = composed("hardware=laptop", f"{LENGTH}=null", *given)
-    with pytest.raises(ConfigError, match=says):
-        load_model(config)
-
-
 def test_a_critic_has_the_positions_that_verl_gives_it(composed, tmp_path):
     shutil.copytree(REPOSITORY / "data/tiny/base", tmp_path / "critic")
     few = "+critic.model.override_config.max_position_embeddings=8"
     config = composed("hardware=laptop", f"critic.model.path={tmp_path / 'critic'}", few)
     with pytest.raises(ConfigError, match="has 8 positions"):
-        check_critic_model(config, load_model(config))
+        check_critic_model(config, load_model(config), read_sizes(config))
 
 
 @pytest.mark.skipif(has_gpu(), reason="needs vLLM's CPU build")

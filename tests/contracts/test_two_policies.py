@@ -2,26 +2,18 @@
 
 import json
 import os
-import shutil
 import sys
-from types import SimpleNamespace
 
 import pytest
 from hydra import compose, initialize_config_dir
 from omegaconf import OmegaConf
 
 from recipe.hint import main_alternate
-from recipe.hint.adapter.preflight import two_policies
-from recipe.hint.adapter.preflight.two_policies import (
-    check_disk_of_roles,
-    check_phases,
-    check_roles,
-    check_server_options,
-)
 from recipe.hint.command.compose import CONFIG_DIR, set_config_paths
 from recipe.run.errors import ConfigError
 from recipe.study.alternation import phases
 from recipe.study.partner import ServerOptions, server_arguments
+from recipe.study.two_policies import check_phases, check_roles, check_server_options
 
 GOOD = [
     *("experiment=two_turn", "trainer.method=mlmt", "trainer.save_freq=2"),
@@ -40,8 +32,8 @@ WRONG = {
     "hint.teacher.cache_dir=x": "cache_dir=x: this command sets it",
     "trainer.resume_mode=disable": "resume_mode=disable: this command sets it",
     "trainer.default_local_dir=x": "default_local_dir=x: this command sets it",
-    "trainer.save_freq=-1": "save_freq=-1: a phase continues from the checkpoint",
-    "trainer.total_training_steps=null": "total_training_steps=null: the steps of both roles",
+    "trainer.save_freq=-1": "save_freq=-1: give the steps of both roles",
+    "trainer.total_training_steps=null": "total_training_steps=None, .*give the steps of both",
     "actor_rollout_ref.actor.optim.lr_scheduler_type=cosine": "cosine follows the number of steps",
     "critic.optim.lr_warmup_steps_ratio=0.1": r"lr_warmup_steps_ratio=0\.1 follows .*give 0\.0",
     "hint.mlmt.value_bonus=0.1": r"value_bonus=0\.1 needs .* give hint.mlmt.value_bonus=0 and",
@@ -92,62 +84,6 @@ def test_a_place_that_cannot_serve_is_refused_by_name(config, server_options):
         check(config, server_options)
 
 
-def disk_line(config, root, monkeypatch, *, steps=6, keep=None, free_gb=1000):
-    """A policy of 10^9 parameters in float32: 12 GB a checkpoint, 4 GB an export."""
-    given = {"hint": {"run_dir": str(root)}, "trainer": {"max_actor_ckpt_to_keep": keep}}
-    given["trainer"]["max_critic_ckpt_to_keep"] = keep
-    usage = SimpleNamespace(free=int(free_gb * 1e9))
-    monkeypatch.setattr(two_policies, "load_model", lambda _: SimpleNamespace(num_parameters=10**9))
-    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage)
-    merged = OmegaConf.merge(config, given)
-    return check_disk_of_roles(check_roles(config), merged, int(12e9), steps, has_critic=False)
-
-
-def test_the_disk_is_asked_for_the_checkpoints_of_both_roles_and_their_exports(
-    config, tmp_path, monkeypatch
-):
-    # Solver 1-2, guide 1, solver 3-4, guide 2; save_freq=2, and each phase ends with a save:
-    # solver 2 and 4, guide 1 and 2. One policy of 6 steps would save 3 times.
-    said = disk_line(config, tmp_path, monkeypatch)
-    assert said.startswith(
-        "4 checkpoints of 12 GB (2 of the solver, 2 of the guide) and 3 exports of 4 GB: 60 GB"
-    )  # 4 x 12 + 3 x 4
-    with pytest.raises(ConfigError, match=r"run_dir=.* need 60 GB, the disk has 59 GB free; lower"):
-        disk_line(config, tmp_path, monkeypatch, free_gb=59)
-
-
-def test_a_role_keeps_so_many_checkpoints_and_what_its_phase_was_resumed_from(
-    config, tmp_path, monkeypatch
-):
-    said = disk_line(config, tmp_path, monkeypatch, steps=60, keep=2)
-    assert said.startswith("6 checkpoints of 12 GB (3 of the solver, 3 of the guide) and 3 exports")
-    with pytest.raises(ConfigError, match="max_actor_ckpt_to_keep=1: verl deletes"):
-        disk_line(config, tmp_path, monkeypatch, keep=1)
-
-
-def test_what_is_there_needs_no_room_again(config, tmp_path, monkeypatch):
-    for folder in ("solver/checkpoints/global_step_2", "guide/checkpoints/global_step_1"):
-        (tmp_path / folder).mkdir(parents=True)
-        (tmp_path / folder / "COMPLETE").write_text("{}")
-    for name in ("solver-2", "guide-1", ".solver-4.draft"):
-        (tmp_path / "exports" / name).mkdir(parents=True)
-    # Solver 4 and guide 2 are to be saved; of three exports two are there.
-    said = disk_line(config, tmp_path, monkeypatch)
-    assert said.startswith(
-        "2 checkpoints of 12 GB (1 of the solver, 1 of the guide) and 1 export of 4 GB: 28 GB"
-    )
-
-
-def test_an_export_that_a_kill_prevented_needs_room(config, tmp_path, monkeypatch):
-    for folder in ("solver/checkpoints/global_step_4", "guide/checkpoints/global_step_2"):
-        (tmp_path / folder).mkdir(parents=True)
-        (tmp_path / folder / "COMPLETE").write_text("{}")
-    (tmp_path / "exports/solver-4").mkdir(parents=True)
-    # All is trained, the guide's export is missing: of three that may stand together one is there.
-    said = disk_line(config, tmp_path, monkeypatch)
-    assert "and 2 exports of 4 GB: 8 GB" in said
-
-
 @pytest.fixture
 def run(composed_once, tmp_path, monkeypatch, capsys):
     """The command in this process -> (exit code, stdout, stderr)."""
@@ -178,7 +114,7 @@ def run(composed_once, tmp_path, monkeypatch, capsys):
         ("hint.mlmt.t_low=two", "hint.mlmt.t_low='two' must be a whole number"),
         ("hint.mlmt.t_lowe=2", "t_lowe is not a setting; did you mean hint.mlmt.t_low"),
         ("data.train_files=nowhere.parquet", "nowhere.parquet"),
-        ("trainer.save_freq=-1", "save_freq=-1: a phase continues from the checkpoint"),
+        ("trainer.save_freq=-1", "save_freq=-1: give the steps of both roles"),
         ("--prot=1", "--prot=1 is not an option"),
     ],
 )

@@ -9,10 +9,9 @@ from pathlib import Path
 import pytest
 
 from recipe.hint import main_hint
-from recipe.hint.adapter.preflight import evaluation as preflight_evaluation
 from recipe.hint.adapter.preflight import machine as preflight_machine
 from recipe.run.checkpoints import digests_of, mark_complete
-from recipe.study import merging
+from recipe.study import evaluation_checks, merging
 
 pytestmark = pytest.mark.slow
 
@@ -101,7 +100,7 @@ def test_a_relative_path_is_the_model_that_the_samples_were_drawn_with(
 ):
     seen = []
     monkeypatch.setattr(
-        preflight_evaluation, "check_settings_unchanged", lambda _, settings: seen.append(settings)
+        evaluation_checks, "check_settings_unchanged", lambda _, settings: seen.append(settings)
     )
     given = ["hardware=laptop", "trainer.eval_only=true", f"{MODEL}={name}"]
     code, _, stderr = command(*given, "preflight_only=true")

@@ -34,7 +34,11 @@ SMALL = [
     f"{ACTOR}.use_dynamic_bsz=true",
     f"{ROLLOUT}.log_prob_use_dynamic_bsz=true",
 ]
-CASES = yaml.safe_load(Path(__file__).with_name("wrong_inputs.yaml").read_text("utf-8"))
+FOLDER = Path(__file__).parent
+CASES, HARMLESS = (
+    yaml.safe_load((FOLDER / f"{name}_inputs.yaml").read_text("utf-8"))
+    for name in ("wrong", "harmless")
+)
 # The real command, in a process of its own; the others share this one's imports.
 IN_A_PROCESS = ["typo in a setting", "run folder below a file"]
 
@@ -106,7 +110,11 @@ def command(composed_once, tmp_path, monkeypatch, capsys):
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
     monkeypatch.chdir(tmp_path)
 
-    def run(*overrides: str, preset: str = "hardware=laptop") -> tuple[int, str, str]:
+    def run(
+        *overrides: str, preset: str = "hardware=laptop", environment: dict | None = None
+    ) -> tuple[int, str, str]:
+        for name, value in (environment or {}).items():
+            monkeypatch.setenv(name, value)
         monkeypatch.setattr(sys, "argv", ["main_hint.py", *full(overrides, preset)])
         code = 0
         try:
@@ -127,11 +135,16 @@ def full(overrides: tuple[str, ...], preset: str = "hardware=laptop") -> list[st
     return [each for each in defaults if each.split("=")[0] not in given] + list(overrides)
 
 
-def filled(name: str, folder: Path) -> tuple[list[str], list[str]]:
+def filled(case: dict, folder: Path) -> tuple[list[str], list[str], dict[str, str]]:
     given, says = (
-        [text.replace("{d}", str(folder)) for text in CASES[name][key]] for key in ("given", "says")
+        [text.replace("{d}", str(folder)) for text in case.get(key, ())]
+        for key in ("given", "says")
     )
-    return [each for text in given for each in (SMALL if text == "SMALL" else [text])], says
+    environment = {
+        name: text.replace("{d}", str(folder)) for name, text in case.get("environment", {}).items()
+    }
+    given = [each for text in given for each in (SMALL if text == "SMALL" else [text])]
+    return given, says, environment
 
 
 def everything_in(*folders: Path) -> list[tuple[str, int, int]]:
@@ -154,16 +167,27 @@ def check_message(code: int, stderr: str, words: list[str]) -> None:
 
 @pytest.mark.parametrize("name", [name for name in CASES if name not in IN_A_PROCESS])
 def test_a_wrong_input_is_told_in_one_line_and_leaves_nothing(name, wrong, command, tmp_path):
-    overrides, words = filled(name, wrong)
+    overrides, words, environment = filled(CASES[name], wrong)
     before = everything_in(tmp_path, wrong)
-    code, _, stderr = command(*overrides)
+    code, _, stderr = command(*overrides, environment=environment)
     check_message(code, stderr, words)
     assert everything_in(tmp_path, wrong) == before
 
 
+@pytest.mark.parametrize("name", HARMLESS)
+def test_what_does_nothing_is_named_in_one_warning_and_starts(name, wrong, command, tmp_path):
+    overrides, words, environment = filled(HARMLESS[name], wrong)
+    code, stdout, stderr = command(*overrides, environment=environment)
+    assert (code, stderr) == (0, ""), stderr
+    warnings = [line for line in stdout.splitlines() if line.startswith("warning: ")]
+    assert len(warnings) == bool(words), warnings
+    assert [word for word in words if word not in warnings[0]] == [], warnings
+    assert everything_in(tmp_path) == []
+
+
 @pytest.mark.parametrize("name", IN_A_PROCESS)
 def test_the_real_command_ends_the_same_way(name, wrong, tmp_path):
-    overrides, words = filled(name, wrong)
+    overrides, words, _ = filled(CASES[name], wrong)
     before = everything_in(tmp_path, wrong)
     end = run_process(overrides, tmp_path)
     check_message(end.returncode, end.stderr, words)
@@ -173,7 +197,7 @@ def test_the_real_command_ends_the_same_way(name, wrong, tmp_path):
 def test_a_hub_name_without_the_network_is_an_error_at_once(tmp_path):
     # In a process of its own: the hub's client reads the environment when it is imported.
     end = run_process([f"{MODEL}=nobody/no-model"], tmp_path, HF_HUB_OFFLINE="1", HF_HOME=tmp_path)
-    check_message(end.returncode, end.stderr, [f"{MODEL}=nobody/no-model", "HF_HUB_OFFLINE=1"])
+    check_message(end.returncode, end.stderr, [f"{MODEL}=nobody/no-model", "hf download"])
 
 
 def run_process(overrides: list[str], folder: Path, **environment) -> subprocess.CompletedProcess:
@@ -233,7 +257,7 @@ def test_a_run_that_can_be_resumed_is_announced_with_its_step(command, tmp_path)
             (folder / "COMPLETE").write_text(f"{step}\n")
     code, stdout, _ = command(f"hint.run_dir={tmp_path}/run")
     assert code == 0
-    assert "(resumes after step 40; records.jsonl of the steps before is gone)" in stdout
+    assert "(resumes after step 40)" in stdout
 
 
 @pytest.mark.parametrize("method", ["score", "score-guided", "mlmt"])

@@ -20,6 +20,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from recipe import PROGRAMS, REPOSITORY
 from recipe.hint.command.aliases import given_settings
+from recipe.hint.methods import METHODS
 from recipe.hint.settings import method_defaults
 from recipe.run.errors import ConfigError, one_line
 
@@ -27,6 +28,7 @@ Action = Literal["run", "help", "show", "hydra"]
 
 CONFIG_DIR = PROGRAMS / "config"
 _OWN_GROUPS = REPOSITORY / "configs"
+_HOME = re.compile(r"(^|[\[,])~/")
 _NOT_THERE = re.compile(r"Could not override '([^']+)'|Key '([^']+)' is not in struct")
 # Settings and sections of earlier versions.
 _REMOVED = (
@@ -37,6 +39,30 @@ _REMOVED = (
 _NO_NAME = re.compile(r"|null|none|true|false|[-+]?[\d._]+(?:e[-+]?\d+)?", re.I)
 
 
+def tidied(argv: Sequence[str]) -> list[str]:
+    """Return the arguments with ``~`` replaced and a method's name as it is written.
+
+    Raises:
+        ConfigError: On what only a slip in a script can be.
+    """
+    result = []
+    for arg in argv:
+        if arg.endswith("\r"):
+            raise ConfigError(
+                f"{arg.rstrip()!r} ends in a carriage return: the script has Windows line ends; "
+                f"take them out with sed -i 's/\\r$//' SCRIPT"
+            )
+        name, equals, value = arg.partition("=")
+        if equals and value.endswith(","):
+            raise ConfigError(f"{arg} ends in a comma; settings stand apart by spaces, so drop it")
+        if name == "trainer.method":
+            written = value.lower().replace("_", "-")
+            value = written if written in METHODS else value
+        value = _HOME.sub(rf"\g<1>{Path.home()}/", value)
+        result.append(f"{name}{equals}{value}")
+    return result
+
+
 def split_command(argv: Sequence[str]) -> tuple[list[str], list[str], Action]:
     """Separate Hydra's options from the settings, which its parser does not accept mixed.
 
@@ -45,7 +71,8 @@ def split_command(argv: Sequence[str]) -> tuple[list[str], list[str], Action]:
         something of Hydra's.
 
     Raises:
-        ConfigError: If an option is unknown, lacks its value or contradicts another.
+        ConfigError: If an option is unknown, lacks its value or contradicts another, or if a
+            setting has no value.
     """
 
     def refuse(message: str) -> NoReturn:
@@ -54,12 +81,16 @@ def split_command(argv: Sequence[str]) -> tuple[list[str], list[str], Action]:
     parser = get_args_parser()
     parser.error = refuse
     for arg in argv:
-        if arg.startswith("-") and arg.split("=")[0] not in parser._option_string_actions:
+        option, _, value = arg.partition("=")
+        if arg.startswith("-") and option not in parser._option_string_actions:
+            name = option.lstrip("-").replace("-", "_")
+            meant = nearest(name, _names_of(CONFIG_DIR)) or "hint.seed"
             raise ConfigError(
                 f"{arg} is not an option; settings are given as NAME=VALUE without dashes, like "
-                f"hint.seed=2"
+                f"{meant}={value or 'VALUE'}"
             )
     given = parser.parse_intermixed_args(argv)
+    _check_values_are_given(given.overrides)
     settings, options = list(given.overrides), []
     for arg in argv:
         if settings and arg == settings[0]:
@@ -78,6 +109,25 @@ def split_command(argv: Sequence[str]) -> tuple[list[str], list[str], Action]:
         raise ConfigError("--shell-completion needs install=bash or uninstall=bash (zsh, fish)")
     action: Action = "hydra" if any(hydras) else "show" if any(shows) else "run"
     return options, given.overrides, action
+
+
+def _check_values_are_given(settings: Sequence[str]) -> None:
+    for place, arg in enumerate(settings):
+        if arg.startswith("~") or "=" in arg.lstrip("="):
+            continue
+        around = [*settings[max(0, place - 1) : place + 3], "", ""]
+        before = around.pop(0) if place else ""
+        name, value = arg, around[2] if around[1] == "=" else around[1]
+        if arg == "=":
+            name, value = before, around[1]
+        elif before.endswith("="):
+            name, value = before[:-1], arg
+        is_pair = bool(name and value) and "=" not in value
+        example = f"{name}={value}" if is_pair else "trainer.method=sage"
+        raise ConfigError(
+            f"{arg!r} has no name, = or value of its own: settings are given as NAME=VALUE without "
+            f"spaces, like {example}"
+        )
 
 
 def choose_hardware(argv: list[str], has_gpu: bool) -> tuple[list[str], str]:
@@ -161,13 +211,18 @@ def explain(error: Exception, argv: Sequence[str], config_dir: Path) -> str:
     name = next((given for given in given_settings(argv) if given.endswith(found)), found)
     if any(f"{name}.".startswith(f"{old}.") for old in _REMOVED):
         return f"{name} was removed; drop it"
-    config = OmegaConf.to_container(primary_config(config_dir), resolve=False)
-    known = flat_names(cast("dict", config))
+    known = _names_of(config_dir)
     if name in known:
         return f"{name} takes a key that it does not have yet with a + in front: '+{name}=...'"
     meant = nearest(name, known)
     hint = f"; did you mean {meant}?" if meant else ""
     return f"{name} is not a setting{hint} (a new key of verl's needs a + in front)"
+
+
+def _names_of(config_dir: Path) -> list[str]:
+    """Return the names of all settings of the primary configuration."""
+    config = OmegaConf.to_container(primary_config(config_dir), resolve=False)
+    return flat_names(cast("dict", config))
 
 
 def flat_names(node: Mapping[str, Any], prefix: str = "") -> list[str]:

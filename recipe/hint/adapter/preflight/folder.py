@@ -1,77 +1,176 @@
-"""Where a run writes: names, folders, room on the disk, and the run that a folder holds."""
+"""Where a run writes: folders, room on the disk, and whether it goes on with what is there."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import tempfile
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
-from omegaconf import DictConfig
+import yaml
+from omegaconf import DictConfig, OmegaConf
 
-from recipe.hint.adapter.preflight.same_run import check_taken_up, check_unchanged
-from recipe.hint.adapter.preflight.settings import ACTOR, ROLLOUT, names, setting
+from recipe.hint.adapter.preflight.settings import (
+    ACTOR,
+    ROLLOUT,
+    files_of,
+    leaves,
+    names,
+    setting,
+    text_of,
+)
+from recipe.hint.adapter.rewards import FUNCTION
+from recipe.hint.methods import METHODS
 from recipe.run.checkpoints import (
     check_resumable,
     check_undamaged,
     complete_steps,
+    digests_of,
+    is_within,
+    model_digest,
     resume_step,
+    said_of,
     step_folder,
     step_of,
 )
-from recipe.run.errors import ConfigError
-from recipe.run.paths import CHECKPOINTS
-from recipe.run.rows import accuracies, read_rows
+from recipe.run.errors import ConfigError, one_line
+from recipe.run.paths import CHECKPOINTS, DATA_FILES, FOLDERS, SOURCES, TRAIN
+from recipe.run.typed import read_json, read_yaml
 
 # File systems allow 255 bytes; backends append something to the name.
 _LONGEST_NAME = 200
-# Of ArCHer's replay buffer: a token id, and a transition's reward, step and three ends of texts.
-_BYTES_PER_TOKEN, _BYTES_PER_TRANSITION = 4, 40
 _KEPT = ("trainer.max_actor_ckpt_to_keep", "trainer.max_critic_ckpt_to_keep")
-_ONLY = "trainer.val_only"
+_DEVICES = "trainer.nnodes x trainer.n_gpus_per_node"
+_MODEL = "actor_rollout_ref.model.path"
+_SHOWN = 4
+
+# What must be as it was for a run to be resumed, beside the settings of its method: a setting, or a
+# section with all that is in it. Files and models are compared by content.
+SAME = (
+    *names("trainer", "method v1.trainer_mode"),
+    *("algorithm.adv_estimator", "algorithm.use_kl_in_reward", "algorithm.kl_ctrl"),
+    *names(
+        "algorithm", "gamma lam norm_adv_by_std_in_grpo rollout_correction filter_groups.enable"
+    ),
+    *names("reward", "custom_reward_function reward_manager.name reward_kwargs"),
+    *names("actor_rollout_ref.model", "path lora_rank lora_alpha target_modules lora_adapter_path"),
+    *("actor_rollout_ref.model.custom_chat_template", "data.apply_chat_template_kwargs"),
+    *names("data", "train_files seed shuffle train_max_samples train_batch_size"),
+    # The order of one seed is another with processes of the loader, and so is its state.
+    *names("data", "max_prompt_length max_response_length dataloader_num_workers"),
+    *names(ROLLOUT, "n prompt_length response_length temperature top_p top_k"),
+    *names(ACTOR, "optim strategy ppo_mini_batch_size ppo_epochs loss_agg_mode clip_ratio"),
+    *names(ACTOR, "clip_ratio_low clip_ratio_high use_kl_loss kl_loss_coef entropy_coeff"),
+    *(*names(ACTOR, "loss_scale_factor policy_loss"), *names("critic", "optim ppo_epochs")),
+    *names("hint", "seed seeded_sampling max_level source prompts style max_tokens temperature"),
+    *names("hint", "top_p attempts too_long conditioning leak_policy dropout_share prefix"),
+    *names("hint.teacher", "model body num_ladders"),
+    *names("hint.verify", "answer_format program_cpu_s program_memory_mib"),
+    # verl writes one file per trainer process and can be resumed only with as many, of which as
+    # many share one copy of the weights.
+    *(f"{ACTOR}.fsdp_config.fsdp_size", "critic.fsdp.fsdp_size", _DEVICES),
+)
+# Sections of the user's own keys, compared as a whole: what is left out is a change too.
+_OPEN = (
+    *("data.apply_chat_template_kwargs", "hint.teacher.body", "reward.reward_kwargs"),
+    f"{FUNCTION}.reward_kwargs",
+)
+# Of this start alone, or compared otherwise: no change worth a word.
+_UNTOLD = (
+    *("preflight_only", f"{ROLLOUT}.seed", *FOLDERS, *SOURCES, *DATA_FILES),
+    f"{ROLLOUT}.prometheus.served_model_name",  # the path of the model
+    *names("trainer", "experiment_name nnodes n_gpus_per_node resume_mode resume_from_path"),
+)
 
 
-def check_run_folder(config: DictConfig, *, has_critic: bool = False) -> str:
+def check_run_folder(config: DictConfig) -> str:
     """Make sure that a training can write where it wants to, and can go on from what is there.
 
     Returns:
         What the run finds there: nothing, or the step it resumes after.
 
     Raises:
-        ConfigError: If a name or folder cannot be used, or holds checkpoints and no whole one.
+        ConfigError: If a name or folder cannot be used, or holds checkpoints and no complete one.
     """
     check_places(config)
-    folder = Path(setting(config, "hint.run_dir"))
-    if (folder / "evaluation").is_dir() and not (folder / "config.yaml").exists():
+    run, root = Path(setting(config, "hint.run_dir")), Path(setting(config, CHECKPOINTS))
+    if (run / "evaluation").is_dir() and not (run / "config.yaml").exists():
         raise ConfigError(
-            f"hint.run_dir={folder} holds an evaluation, which is not of the weights that this run "
+            f"hint.run_dir={run} holds an evaluation, which is not of the weights that this run "
             f"would train; give another trainer.experiment_name, or move the folder away"
         )
-    return _start_of(config, has_critic=has_critic)
+    mode = setting(config, "trainer.resume_mode")
+    if mode == "resume_path":
+        return _resumed_by_path(config, root)
+    if not root.is_dir():
+        return "new"
+    if mode == "auto":
+        check_resumable(root)
+    if (step := resume_step(root)) is None:
+        return "exists, no complete checkpoint: starts at step 1"
+    if not (run / "config.yaml").exists() and not root.resolve().is_relative_to(run.resolve()):
+        raise ConfigError(
+            f"{CHECKPOINTS}={root} holds step {step} of another run, and hint.run_dir={run} holds "
+            f"none; give that run's hint.run_dir to go on with it, or another {CHECKPOINTS}"
+        )
+    if mode == "disable":
+        return f"holds step {step}, trainer.resume_mode=disable: starts at step 1"
+    return f"resumes after step {step}"
+
+
+def _resumed_by_path(config: DictConfig, root: Path) -> str:
+    path = setting(config, "trainer.resume_from_path")
+    folder = Path(str(path)).absolute()
+    if not folder.is_dir() or step_of(folder) is None:
+        raise ConfigError(
+            f"trainer.resume_from_path={path} must be an existing folder global_step_N when "
+            f"trainer.resume_mode=resume_path"
+        )
+    check_undamaged(folder)
+    own_step = resume_step(root) if root.is_dir() else None
+    if own_step is not None and not is_within(root, folder):
+        raise ConfigError(
+            f"hint.run_dir={setting(config, 'hint.run_dir')} has step {own_step} of a run that "
+            f"trainer.resume_from_path={path} would begin again; go on from it with "
+            f"trainer.resume_mode=auto, or give another trainer.experiment_name"
+        )
+    return f"resumes from {path}"
 
 
 def check_steps_left(config: DictConfig, num_steps: int) -> None:
-    """Refuse to resume after a step that the run does not have.
-
-    Raises:
-        ConfigError: Naming the step.
-    """
-    step = resumed_step(config)
-    if step > num_steps:
+    """Refuse to resume after a step that the run does not have."""
+    if (step := resumed_step(config)) > num_steps:
         raise ConfigError(
             f"trainer.total_training_steps={num_steps}, and the run would resume after step "
             f"{step}; give more steps, or another trainer.experiment_name"
         )
 
 
+def resumed_step(config: DictConfig) -> int:
+    """Return the step that a run resumes after; 0 for the beginning."""
+    checkpoint = _checkpoint(config)
+    return (step_of(checkpoint) or 0) if checkpoint else 0
+
+
+def _checkpoint(config: DictConfig) -> Path | None:
+    mode, root = setting(config, "trainer.resume_mode"), setting(config, CHECKPOINTS)
+    if mode == "resume_path":
+        return Path(str(setting(config, "trainer.resume_from_path")))
+    step = resume_step(root) if mode == "auto" else None
+    return step_folder(root, step) if step else None
+
+
 def is_finished(config: DictConfig) -> bool:
     """Return whether a run's last step is saved, logged and validated: nothing is left to do."""
     last = setting(config, "trainer.total_training_steps")
-    is_training = setting(config, "trainer.resume_mode") == "auto" and not setting(config, _ONLY)
+    is_training = setting(config, "trainer.resume_mode") == "auto"
+    is_training = is_training and not setting(config, "trainer.val_only")
     if not is_training or resumed_step(config) != last:
         return False
-    rows = read_rows(Path(setting(config, "hint.run_dir")) / "metrics.jsonl")
-    is_logged = any(row["step"] == last and "hint/prompts" in row for row in rows)
+    is_logged = any(row["step"] == last and "hint/prompts" in row for row in _metrics(config))
     return is_logged and not lacks_validation(config, last, last)
 
 
@@ -88,24 +187,141 @@ def lacks_validation(config: DictConfig, step: int, last: int) -> bool:
     every = setting(config, "trainer.test_freq")
     if every < 1 or (step % every and step < last):
         return False
-    rows = read_rows(Path(setting(config, "hint.run_dir")) / "metrics.jsonl")
-    return not any(row["step"] == step and accuracies(row) for row in rows)
+    rows = (row for row in _metrics(config) if row["step"] == step)
+    return not any(name.startswith("val-core/") for row in rows for name in row)
 
 
-def resumed_step(config: DictConfig) -> int:
-    """Return the step that a run resumes after; 0 for the beginning."""
-    mode = setting(config, "trainer.resume_mode")
-    if mode == "resume_path":
-        return step_of(Path(str(setting(config, "trainer.resume_from_path")))) or 0
-    return (resume_step(setting(config, CHECKPOINTS)) or 0) if mode == "auto" else 0
+def _metrics(config: DictConfig) -> Iterator[dict[str, Any]]:
+    path = Path(setting(config, "hint.run_dir")) / "metrics.jsonl"
+    for line in path.read_text("utf-8").split("\n")[:-1] if path.is_file() else ():
+        with contextlib.suppress(ValueError):  # a report says which line is damaged
+            row = read_json(line)
+            if isinstance(row, dict) and "step" in row:
+                yield row
+
+
+def check_same_run(config: DictConfig) -> list[str]:
+    """Compare a run's settings with those that the run in its folder began with.
+
+    A folder without ``config.yaml``, or without a record or checkpoint, holds no run yet; with
+    ``trainer.resume_mode=disable`` another run may begin there. A setting that only one of the two
+    has, of another version, is not compared.
+
+    Returns:
+        A line that names the settings that changed and do not make another run, or nothing.
+    """
+    root, checkpoint = Path(setting(config, "hint.run_dir")), _checkpoint(config)
+    said = said_of(checkpoint) if checkpoint else {}
+    digests = {TRAIN: said.get("train_files"), **said.get("text_files", {})}
+    if checkpoint and not is_within(setting(config, CHECKPOINTS), checkpoint):
+        _check_content(config, checkpoint, {TRAIN: digests[TRAIN]})
+        return []
+    records = root / "records.jsonl"
+    has_begun = any(Path(setting(config, CHECKPOINTS)).glob("global_step_*"))
+    has_begun |= records.is_file() and records.stat().st_size > 0
+    is_resumed = setting(config, "trainer.resume_mode") != "disable"
+    if not (has_begun and is_resumed and (root / "config.yaml").exists()):
+        return []
+    if checkpoint:
+        _check_content(config, checkpoint, digests | {_MODEL: said.get("model")})
+    before = _read(root / "config.yaml")
+    known = {name for name, digest in {**digests, _MODEL: said.get("model")}.items() if digest}
+    old, new = _defining(before), _defining(config)
+    others = [
+        name
+        for name in old
+        if name in new and name not in known and not _is_equal(name, old[name], new[name])
+    ]
+    if others:
+        told = [f"{name}={text_of(old[name])}, now {text_of(new[name])}" for name in others]
+        raise ConfigError(
+            f"hint.run_dir={root} holds a run with {_join('; ', told)}: give the old value to "
+            f"resume it, another trainer.experiment_name to begin a run of its own, or "
+            f"trainer.resume_mode=disable to start over in this folder"
+        )
+    was, now = (dict(leaves(OmegaConf.to_container(each))) for each in (before, config))
+    changed = [
+        f"{name} {text_of(was[name])} -> {text_of(now[name])}"
+        for name in was
+        if name in now and was[name] != now[name] and name not in _UNTOLD
+    ]
+    return [f"changed   since the run began: {_join(', ', changed)}"] if changed else []
+
+
+def _defining(config: DictConfig) -> dict[str, Any]:
+    """Return the settings that define a run; those of other methods are not among them."""
+    method = METHODS.get(str(setting(config, "trainer.method")))
+    own = method.settings_node if method else ""
+    sections = [*SAME, *((own,) if own not in ("", "trainer") else ())]
+    if method and own == "trainer":
+        sections += [f"trainer.{each}" for each in method.settings_cls.__dataclass_fields__]
+    found: dict[str, Any] = {name: _plain(setting(config, name)) or {} for name in _OPEN}
+    for name in sections:
+        value = _plain(OmegaConf.select(config, name, default=KeyError))
+        if value is not KeyError and name not in _OPEN:
+            flat = leaves({name: value}) if isinstance(value, Mapping) else [(name, value)]
+            found |= {key: each for key, each in flat if not key.startswith(_OPEN)}
+    nodes, devices = (setting(config, f"trainer.{key}") for key in ("nnodes", "n_gpus_per_node"))
+    if isinstance(nodes, int) and isinstance(devices, int):
+        found[_DEVICES] = nodes * devices
+    return found
+
+
+def _plain(value: Any) -> Any:
+    return OmegaConf.to_container(value) if OmegaConf.is_config(value) else value
+
+
+def _is_equal(name: str, old: Any, new: Any) -> bool:
+    """Compare two values; a path is equal to where what it named has been moved to."""
+    if name not in (*SOURCES, *DATA_FILES):
+        return old == new
+    olds, news = (list(each) if isinstance(each, list) else [each] for each in (old, new))
+    return len(olds) == len(news) and all(map(_is_moved, olds, news))
+
+
+def _is_moved(old: Any, new: Any) -> bool:
+    if None in (old, new):
+        return old == new
+    before, now = (Path(str(each)).expanduser().resolve() for each in (old, new))
+    return before == now or (before.name == now.name and not before.exists())
+
+
+def _check_content(config: DictConfig, checkpoint: Path, digests: Mapping[str, Any]) -> None:
+    """Refuse files and a model of other content than a checkpoint was trained with."""
+    for name, before in digests.items():
+        if name == _MODEL:
+            now: Any = model_digest(str(setting(config, name)))
+        else:
+            now = [*digests_of(files_of(config, name)).values()]
+        if before and now and now != before:
+            raise ConfigError(
+                f"{name}={text_of(setting(config, name))} has another content than when "
+                f"{checkpoint} was saved: give what it was then, another trainer.experiment_name, "
+                f"or trainer.resume_mode=disable to begin anew"
+            )
+
+
+def _read(path: Path) -> DictConfig:
+    try:
+        node = read_yaml(path.read_text(encoding="utf-8"))
+        problem = "" if isinstance(node, dict) else "it holds no settings"
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        node, problem = {}, one_line(error, 120)
+    if problem:
+        raise ConfigError(
+            f"{path} cannot be read ({problem}), so nothing says which run its folder holds; give "
+            f"another trainer.experiment_name, or take the file away"
+        )
+    return OmegaConf.create(node)
+
+
+def _join(separator: str, changes: list[str]) -> str:
+    more = f" and {len(changes) - _SHOWN} more" if len(changes) > _SHOWN else ""
+    return separator.join(changes[:_SHOWN]) + more
 
 
 def check_places(config: DictConfig) -> None:
-    """Make sure that a run can write where it wants to; nothing stays behind.
-
-    Raises:
-        ConfigError: If a name or folder cannot be used.
-    """
+    """Make sure that a run can write where it wants to; nothing stays behind."""
     # Each names a folder: the run's, and those of the backends of trainer.logger.
     for name in names("trainer", "experiment_name project_name"):
         check_name(name, setting(config, name))
@@ -116,92 +332,23 @@ def check_places(config: DictConfig) -> None:
             check_folder(name, setting(config, name))
 
 
-def _start_of(config: DictConfig, *, has_critic: bool) -> str:
-    root, mode = Path(setting(config, CHECKPOINTS)), setting(config, "trainer.resume_mode")
-    path = setting(config, "trainer.resume_from_path")
-    if path is not None and mode != "resume_path":
-        raise ConfigError(
-            f"trainer.resume_from_path={path} would not be read with trainer.resume_mode={mode}; "
-            f"give trainer.resume_mode=resume_path, or drop the path"
-        )
-    if mode == "resume_path":
-        folder = Path(str(path)).absolute()
-        if not folder.is_dir() or step_of(folder) is None:
-            raise ConfigError(
-                f"trainer.resume_from_path={path} must be an existing folder global_step_N when "
-                f"trainer.resume_mode=resume_path"
-            )
-        check_undamaged(folder)
-        if folder.resolve().parent == root.resolve():
-            return f"resumes from {path}{check_unchanged(config, folder)}"
-        own_step = resume_step(root) if root.is_dir() else None
-        if own_step is not None:
-            raise ConfigError(
-                f"hint.run_dir={setting(config, 'hint.run_dir')} has step {own_step} of a run that "
-                f"trainer.resume_from_path={path} would begin again; go on from it with "
-                f"trainer.resume_mode=auto, or give another trainer.experiment_name"
-            )
-        check_taken_up(config, folder, has_critic=has_critic)
-        return f"resumes from {path}"
-    if not root.is_dir():
-        return "new"
-    if mode == "auto":
-        check_resumable(root)
-    step = resume_step(root)
-    if step is None:
-        return "exists, no whole checkpoint: starts at step 1"
-    _check_own(Path(setting(config, "hint.run_dir")), root, step)
-    if mode == "disable":
-        return f"holds step {step}, trainer.resume_mode=disable: starts at step 1"
-    return f"resumes after step {step}{check_unchanged(config, step_folder(root, step))}"
-
-
-def _check_own(run: Path, root: Path, step: int) -> None:
-    """Refuse checkpoints elsewhere than in the run's folder where no run has begun in that."""
-    if not (run / "config.yaml").exists() and not root.resolve().is_relative_to(run.resolve()):
-        raise ConfigError(
-            f"{CHECKPOINTS}={root} holds step {step} of another run, and hint.run_dir={run} holds "
-            f"none; give that run's hint.run_dir to go on with it, or another {CHECKPOINTS}"
-        )
-
-
 def check_name(name: str, value: object) -> None:
     """Refuse a value that is not one part of a path."""
-    if not isinstance(value, str | int | float) or isinstance(value, bool):
-        raise ConfigError(f"{name}={value!r} must be a name")
     text = str(value)
-    problems = {
-        "is no name": not text.strip(" ."),
-        "is a path, not a name": "/" in text or "\\" in text,
-        "begins or ends with a space or holds a character that cannot be printed": (
-            text != text.strip() or not text.isprintable()
-        ),
-        f"has more than {_LONGEST_NAME} bytes": len(text.encode()) > _LONGEST_NAME,
-    }
-    for problem, is_there in problems.items():
-        if is_there:
-            raise ConfigError(
-                f"{name}={text!r} {problem}; it names one folder: give letters, digits, - and _, "
-                f"and hint.run_dir=FOLDER to put the run elsewhere"
-            )
+    is_name = text.strip(" .") and text == text.strip() and text.isprintable()
+    if not is_name or "/" in text or "\\" in text or len(text.encode()) > _LONGEST_NAME:
+        raise ConfigError(
+            f"{name}={text!r} is no name of one folder: give at most {_LONGEST_NAME} letters, "
+            f"digits, - and _, and hint.run_dir=FOLDER to put the run elsewhere"
+        )
 
 
 def check_folder(name: str, value: object) -> None:
     """Refuse a value that is not a folder, or one that nothing can be written to."""
-    if not isinstance(value, str) or not value.strip():
+    if not isinstance(value, str) or not value.strip() or not value.isprintable():
         raise ConfigError(f"{name}={value!r} must be the path of a folder")
-    if not value.isprintable() or value != value.strip():
-        raise ConfigError(
-            f"{name}={value!r} begins or ends with a space or holds a character that cannot be "
-            f"printed; give the path of a folder"
-        )
     if "://" in value:
         raise ConfigError(f"{name}={value} is an address; give a folder of this machine's disks")
-    if value.startswith("~"):
-        raise ConfigError(
-            f"{name}={value}: no shell has replaced the ~; give the whole path, like "
-            f"{Path(value).expanduser()}"
-        )
     place = _nearest_folder(Path(value))
     if not place.is_dir():
         raise ConfigError(f"{name}={value}: {place} is a file, not a folder; choose another path")
@@ -216,23 +363,17 @@ def check_folder(name: str, value: object) -> None:
 
 
 def checkpoint_bytes(
-    config: DictConfig,
-    policy: int | None,
-    critic: int | None,
-    *,
-    has_target: bool,
-    is_frozen: bool = False,
+    config: DictConfig, policy: int | None, critic: int | None, *, has_target: bool
 ) -> int | None:
     """Return the size of a checkpoint: weights and Adam's two moments, and a critic's slow target.
 
     verl keeps weights and moments in ``model_dtype``; the slow target is in float32.
 
     Args:
-        config: The run's.
+        config: The run's; the size of a LoRA adapter does not count.
         policy: Number of parameters; ``None``: unknown, and so is the size.
         critic: Number of parameters; 0 without a critic, ``None``: unknown and not counted.
         has_target: Whether the critic has a slow target.
-        is_frozen: Whether a LoRA adapter is trained instead, whose own size does not count.
     """
     if policy is None:
         return None
@@ -242,23 +383,8 @@ def checkpoint_bytes(
         PrecisionType.to_dtype(setting(config, f"{name}.model_dtype")).itemsize
         for name in (f"{ACTOR}.fsdp_config", "critic.fsdp")
     )
-    target = 4 if has_target else 0
-    return (1 if is_frozen else 3) * of_policy * policy + (3 * of_critic + target) * (critic or 0)
-
-
-def replay_bytes(config: DictConfig, capacity: int, num_responses: int) -> int:
-    """Return the most that ArCHer's replay buffer takes in a checkpoint.
-
-    Args:
-        config: The run's.
-        capacity: Transitions that are kept.
-        num_responses: That the run samples up to its last step.
-    """
-    lengths = names(ROLLOUT, "prompt_length response_length")
-    prompt, response = (setting(config, name) for name in lengths)
-    tokens = 2 * prompt + response  # the state, the utterance and the next state
-    each = _BYTES_PER_TOKEN * tokens + _BYTES_PER_TRANSITION
-    return min(capacity, num_responses) * each
+    copies = 1 if setting(config, "actor_rollout_ref.model.lora_rank") else 3
+    return copies * of_policy * policy + (3 * of_critic + 4 * has_target) * (critic or 0)
 
 
 def check_disk(
@@ -268,65 +394,38 @@ def check_disk(
 
     Returns:
         What they will take, or that none are written.
-
-    Raises:
-        ConfigError: If they do not fit, or if one alone would be kept.
     """
-    if setting(config, _ONLY):
-        return f"no checkpoints ({_ONLY}=true)"
-    every = setting(config, "trainer.save_freq")
-    if every < 1:
-        return "no checkpoints (trainer.save_freq < 1)"
-    for name in _KEPT:
-        if setting(config, name) == 1:
-            raise ConfigError(
-                f"{name}=1: verl deletes the weights of the last checkpoint before the new one is "
-                f"whole, so a run killed in between has none to resume from; give 2, which takes "
-                f"the same room on the disk, or null for all"
-            )
+    every, root = setting(config, "trainer.save_freq"), Path(setting(config, CHECKPOINTS))
+    if setting(config, "trainer.val_only") or every < 1:
+        return "no checkpoints"
     kept, of_critic = (setting(config, name) for name in _KEPT)
-    if has_critic and kept != of_critic:
+    if 1 in (kept, of_critic) or (has_critic and kept != of_critic):
         raise ConfigError(
-            f"{_KEPT[0]}={kept} and {_KEPT[1]}={of_critic} differ: a checkpoint whose critic is "
-            f"deleted cannot be resumed from; give both the same number"
+            f"{_KEPT[0]}={kept} and {_KEPT[1]}={of_critic}: verl deletes the last checkpoint "
+            f"before the new one is complete, and a policy without its critic cannot be resumed; "
+            f"give both the same number of at least 2, or null for all"
         )
-    root = Path(setting(config, CHECKPOINTS))
     resumed = resumed_step(config)
     present = [
         step for step in complete_steps(root) if (step_folder(root, step) / "actor").is_dir()
     ]
     num_new = -(-num_steps // every) - resumed // every if resumed < num_steps else 0
-    if keep := setting(config, _KEPT[0]):  # older ones go; what is resumed from stays beside these
+    if kept:  # older ones go; what is resumed from stays beside these
         older = sum(step <= resumed for step in present)
-        num_new = min(num_new, max(1, keep + bool(older) - older))
+        num_new = min(num_new, max(1, kept + bool(older) - older))
     plural = "s" * (num_new != 1)
     what = f"{num_new} {'more ' * (resumed > 0)}checkpoint{plural}, one every {every} steps"
     if checkpoint is None:
         return f"{what}; size unknown"
-    sized = f"{num_new} checkpoint{plural} of {checkpoint / 1e9:.3g} GB"
-    return f"{what}: {check_room(CHECKPOINTS, root, sized, num_new * checkpoint)}"
-
-
-def check_room(name: str, folder: Path, what: str, num_bytes: float) -> str:
-    """Return how much of the disk's free space so many bytes take.
-
-    Args:
-        name: The setting of the folder.
-        folder: Where they will be written.
-        what: What they are.
-        num_bytes: Their number.
-
-    Raises:
-        ConfigError: If they do not fit.
-    """
-    needed_gb, free_gb = num_bytes / 1e9, shutil.disk_usage(_nearest_folder(folder)).free / 1e9
+    needed_gb = num_new * checkpoint / 1e9
+    free_gb = shutil.disk_usage(_nearest_folder(root)).free / 1e9
     if needed_gb > free_gb:
         raise ConfigError(
-            f"{name}={folder}: {what} need {needed_gb:.3g} GB, the disk has {free_gb:.3g} GB free; "
-            f"lower trainer.max_actor_ckpt_to_keep, raise trainer.save_freq, or choose another "
-            f"disk with hint.run_dir"
+            f"{CHECKPOINTS}={root}: {num_new} checkpoint{plural} of {checkpoint / 1e9:.3g} GB need "
+            f"{needed_gb:.3g} GB, the disk has {free_gb:.3g} GB free; lower {_KEPT[0]}, raise "
+            f"trainer.save_freq, or choose another disk with hint.run_dir"
         )
-    return f"{needed_gb:.3g} GB of {free_gb:.3g} GB free"
+    return f"{what}: {needed_gb:.3g} GB of {free_gb:.3g} GB free"
 
 
 def _nearest_folder(path: Path) -> Path:

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import difflib
 import functools
 import itertools
 import json
 import math
-import os
 import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from jinja2 import TemplateError
-from omegaconf import DictConfig
+import jinja2
+from jinja2 import TemplateError, meta
+from omegaconf import DictConfig, OmegaConf
 
 from recipe.hint.adapter.chat_template import (
     BREAK,
@@ -23,17 +24,17 @@ from recipe.hint.adapter.chat_template import (
     refuses_system,
     unfixed_date,
 )
-from recipe.hint.adapter.preflight.positions import check_served, read_model_config
-from recipe.hint.adapter.preflight.settings import MODEL_NODE, ROLLOUT, setting
+from recipe.hint.adapter.preflight.settings import MODEL_NODE, ROLLOUT, Sizes, setting
 from recipe.hint.prompt import Message
 from recipe.run.checkpoints import known_checkpoints
 from recipe.run.errors import ConfigError, one_line
 
 MODEL, MAX_MODEL_LEN = f"{MODEL_NODE}.path", f"{ROLLOUT}.max_model_len"
 _CRITIC = "critic.model.path"
-_ADAPTER, _RANK = (f"actor_rollout_ref.model.lora_{name}" for name in ("adapter_path", "rank"))
+_ADAPTER, _RANK = (f"{MODEL_NODE}.lora_{name}" for name in ("adapter_path", "rank"))
 _OTHER_ADAPTERS = ("use_rslora", "use_dora", "rank_pattern", "alpha_pattern", "modules_to_save")
-_TEMPLATE = "actor_rollout_ref.model.custom_chat_template"
+_TEMPLATE = f"{MODEL_NODE}.custom_chat_template"
+_OPTIONS = "data.apply_chat_template_kwargs"
 _DTYPE = "actor_rollout_ref.actor.fsdp_config.model_dtype"  # of the weights that are sent
 _BUCKET = f"{ROLLOUT}.checkpoint_engine.update_weights_bucket_megabytes"
 _SHARED_MEMORY = "/dev/shm"
@@ -110,86 +111,71 @@ def load_model(config: DictConfig, *, has_weights: bool = True) -> Model:
         has_weights: Whether the folder holds them already.
     """
     path = setting(config, MODEL)
-    if not isinstance(path, str) or not path.strip():
-        raise ConfigError(f"{MODEL} is not set; give the folder of a model")
-    context, folder = _context(config, path), Path(path).expanduser()
-    if not folder.is_dir():  # a name on the hub: None when it is still to be fetched
-        from huggingface_hub import try_to_load_from_cache
-
-        cached = try_to_load_from_cache(path, "config.json")
-        folder = Path(cached).parent if isinstance(cached, str) else None
-    sizes = _weight_sizes(folder) if folder and has_weights else []
+    folder = _folder_of(MODEL, path)
+    context = _context(config, path, folder)
+    sizes = _weight_sizes(folder) if isinstance(folder, Path) and has_weights else []
     check_bucket(config, sizes, path)
     check_adapter(config)
-    tokenizer = _load_tokenizer(config, str(folder or path))
-    options = dict(setting(config, "data.apply_chat_template_kwargs") or {})
-    warnings = _template_warnings(config, tokenizer, options, str(folder or path))
+    tokenizer = _load_tokenizer(config, str(folder))
+    options = dict(setting(config, _OPTIONS) or {})
+    warnings = (
+        *_unread_options(tokenizer.chat_template, options),
+        *_template_warnings(config, tokenizer, options, str(folder)),
+    )
     return Model(path, tokenizer, sum(sizes) or None, context, options, warnings)
 
 
-def _template_warnings(
-    config: DictConfig, tokenizer: Any, options: dict[str, Any], place: str
-) -> tuple[str, ...]:
-    warnings = []
-    if refuses_system(tokenizer, options):
-        warnings.append(
-            "the chat template refuses a system turn: such texts stand before the first user's"
-        )
-    if unfixed_date(tokenizer, options):
-        warnings.append(
-            "the chat template writes today's date into every prompt, so a run that resumes "
-            "tomorrow sees other prompts; fix it with "
-            "+data.apply_chat_template_kwargs.date_string='26 Jul 2024'"
-        )
-    end, stops = end_of_turn(tokenizer, options), _stop_ids(config, place)
-    if end is not None and end not in stops | {tokenizer.eos_token_id}:
-        warnings.append(
-            f"the chat template ends a response with {tokenizer.decode([end])!r}, at which vLLM "
-            f"does not stop: {place}/generation_config.json has eos_token_id={sorted(stops)}; add "
-            f"{end} to it"
-        )
-    return tuple(warnings)
-
-
-def _stop_ids(config: DictConfig, place: str) -> set[int]:
-    """Return the tokens at which vLLM stops beside the tokenizer's own."""
-    from verl.utils.model import get_generation_config
-
-    trust = bool(setting(config, "actor_rollout_ref.model.trust_remote_code"))
-    found = get_generation_config(place, trust_remote_code=trust)
-    ids = getattr(found, "eos_token_id", None)
-    return set() if ids is None else {ids} if isinstance(ids, int) else set(ids)
-
-
-def _checkpoints(path: str) -> str:
-    known = known_checkpoints(path)
-    return f", or a checkpoint: {known}" if known else ""
-
-
-def _context(config: DictConfig, path: str) -> int:
-    """Return the longest sequence in tokens, as verl and vLLM see it."""
+def _folder_of(name: str, path: Any) -> Path | str:
+    """Return a model's folder, or its name on the hub where it is still to be fetched."""
+    if not isinstance(path, str) or not path.strip():
+        raise ConfigError(f"{name} is not set; give the folder of a model")
     folder = Path(path).expanduser()
     if folder.is_file():
-        raise ConfigError(f"{MODEL}={path} is a file; give the folder of a model")
-    is_name = path.count("/") == 1 and not path.startswith((".", "/", "~"))
-    if not folder.exists() and not is_name:
+        raise ConfigError(f"{name}={path} is a file; give the folder of a model")
+    if folder.is_dir():
+        return folder
+    known = known_checkpoints(path)
+    checkpoints = f", or a checkpoint: {known}" if known else ""
+    if path.count("/") != 1 or path.startswith((".", "/", "~")):
+        raise ConfigError(f"{name}={path}: no such folder; give the folder of a model{checkpoints}")
+    from huggingface_hub import constants, try_to_load_from_cache
+
+    cached = try_to_load_from_cache(path, "config.json")
+    if isinstance(cached, str):
+        return Path(cached).parent
+    if constants.HF_HUB_OFFLINE:
         raise ConfigError(
-            f"{MODEL}={path}: no such folder; give the folder of a model{_checkpoints(path)}"
+            f"{name}={path}: no such folder here, the hub's cache ({constants.HF_HUB_CACHE}) does "
+            f"not have it, and HF_HUB_OFFLINE=1 asks nobody: fetch it first (hf download {path}), "
+            f"or start with HF_HUB_OFFLINE=0{checkpoints}"
         )
-    place = folder if folder.exists() else path
+    return path
+
+
+def _positions(config: DictConfig, section: str, place: Path | str) -> tuple[Any, int]:
+    """Return a model's configuration as verl overrides it, and its positions."""
+    from transformers import AutoConfig
+    from verl.utils.model import update_model_config
+    from verl.workers.rollout.utils import get_max_position_embeddings
+
+    trust = bool(setting(config, f"{section}.trust_remote_code"))
+    node: Any = setting(config, f"{section}.override_config") or {}
+    overrides: Any = OmegaConf.to_container(node) if OmegaConf.is_config(node) else node
     try:
-        found, longest = read_model_config(config, MODEL_NODE, place)
-        check_served(config, place, setting(config, MAX_MODEL_LEN) or longest)
-    except ConfigError:
-        raise
-    except (OSError, ValueError, TypeError, KeyError) as error:
-        offline = os.environ.get("HF_HUB_OFFLINE", 0)
-        remedy = f"no such folder, and on the hub with HF_HUB_OFFLINE={offline} "
+        found = AutoConfig.from_pretrained(place, trust_remote_code=trust)
+        update_model_config(found, overrides.get("model_config", overrides))
+        return found, get_max_position_embeddings(found)
+    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
         raise ConfigError(
-            f"{MODEL}={path}: {'' if folder.exists() else remedy}{place}/config.json cannot be "
-            f"read ({one_line(error, 200)}); give the folder of a model in Hugging Face format, or "
-            f"a name with HF_HUB_OFFLINE=0 to let it be fetched{_checkpoints(path)}"
+            f"{section}.path={place}: {place}/config.json cannot be read, or not be changed by "
+            f"{section}.override_config={overrides} ({one_line(error, 200)}); give a model in "
+            f"Hugging Face format, or, for one of the hub, see whether it can be reached"
         ) from error
+
+
+def _context(config: DictConfig, path: str, folder: Path | str) -> int:
+    """Return the longest sequence in tokens, as verl and vLLM see it."""
+    found, longest = _positions(config, MODEL_NODE, folder)
     check_head_size(config, found, path)
     given = setting(config, MAX_MODEL_LEN)
     if given and given > longest:
@@ -200,53 +186,8 @@ def _context(config: DictConfig, path: str) -> int:
     return given or longest
 
 
-def check_critic_model(config: DictConfig, model: Model) -> int | None:
-    """Make sure that a critic of another model reads the policy's tokens, and as many of them.
-
-    Returns:
-        The number of its parameters; ``None`` if its weights are not in a folder of this machine.
-
-    Raises:
-        ConfigError: If its vocabulary is another one, or it has too few positions.
-    """
-    path, name = setting(config, _CRITIC), f"{_CRITIC}={setting(config, _CRITIC)}"
-    if path == model.path:
-        return model.num_parameters
-    from transformers import AutoTokenizer
-
-    trust = {"trust_remote_code": bool(setting(config, "critic.model.trust_remote_code"))}
-    try:
-        place = Path(path).expanduser() if Path(path).expanduser().exists() else path
-        _, longest = read_model_config(config, "critic.model", place)
-        vocabulary = AutoTokenizer.from_pretrained(place, **trust).get_vocab()
-    except ConfigError:
-        raise
-    except Exception as error:  # noqa: BLE001 - tokenizers raises bare Exception on a broken file
-        raise ConfigError(
-            f"{name} cannot be read ({one_line(error, 200)}); give the folder of a model"
-        ) from error
-    own = model.tokenizer.get_vocab()
-    if other := sorted(own.items() ^ vocabulary.items()):
-        raise ConfigError(
-            f"{name} has another vocabulary than {MODEL}={model.path}: {other[0][0]!r} is token "
-            f"{vocabulary.get(other[0][0])} and not {own.get(other[0][0])}; a critic reads the "
-            f"policy's tokens, so give a model with the same tokenizer"
-        )
-    needed = sum(setting(config, f"{ROLLOUT}.{part}_length") for part in ("prompt", "response"))
-    if longest < needed:
-        raise ConfigError(
-            f"{name} has {longest} positions, and a prompt with its response up to {needed}; give "
-            f"a critic with a longer context"
-        )
-    return sum(_weight_sizes(Path(place), _CRITIC)) or None if Path(place).is_dir() else None
-
-
 def check_head_size(config: DictConfig, model: Any, path: str) -> None:
-    """Make sure that vLLM has attention for the heads of a model on a CPU.
-
-    Raises:
-        ConfigError: If it has none.
-    """
+    """Make sure that vLLM has attention for the heads of a model on a CPU."""
     text = model.get_text_config()
     heads = getattr(text, "num_attention_heads", None)
     size = getattr(text, "head_dim", None) or (heads and text.hidden_size // heads)
@@ -257,12 +198,37 @@ def check_head_size(config: DictConfig, model: Any, path: str) -> None:
         )
 
 
-def check_adapter(config: DictConfig) -> None:
-    """Refuse a given LoRA adapter that verl would not train, or that no export could add.
+def check_critic_model(config: DictConfig, model: Model, sizes: Sizes) -> int | None:
+    """Make sure that a critic of another model reads the policy's tokens, and as many of them.
 
-    Raises:
-        ConfigError: Naming what is other than it has to be.
+    Returns:
+        The number of its parameters; ``None`` if its weights are not in a folder of this machine.
     """
+    path = setting(config, _CRITIC)
+    if path == model.path:
+        return model.num_parameters
+    from transformers import AutoTokenizer
+
+    place = _folder_of(_CRITIC, path)
+    _, longest = _positions(config, "critic.model", place)
+    trust = bool(setting(config, "critic.model.trust_remote_code"))
+    own, name = model.tokenizer.get_vocab(), f"{_CRITIC}={path}"
+    other = AutoTokenizer.from_pretrained(place, trust_remote_code=trust).get_vocab()
+    if differing := sorted(own.items() ^ other.items()):
+        raise ConfigError(
+            f"{name} has another vocabulary than {MODEL}={model.path}, by {differing[0][0]!r}; a "
+            f"critic reads the policy's tokens, so give a model with the same tokenizer"
+        )
+    if longest < (needed := sizes.prompt + sizes.response):
+        raise ConfigError(
+            f"{name} has {longest} positions, and a prompt with its response up to {needed}; give "
+            f"a critic with a longer context"
+        )
+    return sum(_weight_sizes(place, _CRITIC)) or None if isinstance(place, Path) else None
+
+
+def check_adapter(config: DictConfig) -> None:
+    """Refuse a given LoRA adapter that verl would not train, or that no export could add."""
     path = setting(config, _ADAPTER)
     if not path:
         return
@@ -277,8 +243,7 @@ def check_adapter(config: DictConfig) -> None:
         ) from error
     if rank != own:
         raise ConfigError(
-            f"{_ADAPTER}={path} has the rank {own}, and {_RANK} is {rank}: verl trains an adapter "
-            f"only with a rank, and vLLM takes one of that size; give {_RANK}={own}"
+            f"{_ADAPTER}={path} has the rank {own}, and {_RANK} is {rank}; give {_RANK}={own}"
         )
     if other := [name for name in _OTHER_ADAPTERS if found.get(name)]:
         raise ConfigError(
@@ -297,9 +262,6 @@ def check_bucket(config: DictConfig, sizes: Sequence[int], path: str) -> None:
         config: The run's.
         sizes: How many numbers each weight has; empty where that is unknown.
         path: The model's.
-
-    Raises:
-        ConfigError: If the largest weight is larger than a bucket, or /dev/shm is too small.
     """
     if setting(config, "trainer.device") != "cpu" or setting(config, "trainer.eval_only"):
         return
@@ -311,9 +273,8 @@ def check_bucket(config: DictConfig, sizes: Sequence[int], path: str) -> None:
     )
     if largest_mb > bucket_mb:
         raise ConfigError(
-            f"{_BUCKET}={bucket_mb} is below the largest weight of {MODEL}={path}: "
-            f"{max(sizes):,} numbers in {_DTYPE}={setting(config, _DTYPE)} are {largest_mb} MB; "
-            f"give {largest_mb} or more"
+            f"{_BUCKET}={bucket_mb} is below the largest weight of {MODEL}={path} ({largest_mb} MB "
+            f"in {_DTYPE}={setting(config, _DTYPE)}); give {largest_mb} or more"
         )
     free_mb = shutil.disk_usage(_SHARED_MEMORY).free // 2**20
     if min(whole_mb, bucket_mb) > free_mb:
@@ -322,6 +283,53 @@ def check_bucket(config: DictConfig, sizes: Sequence[int], path: str) -> None:
             f"memory, and {_SHARED_MEMORY} has {free_mb} MB free; give it more (docker run "
             f"--shm-size), or {_BUCKET}={largest_mb} or more"
         )
+
+
+def _unread_options(template: str, options: dict[str, Any]) -> list[str]:
+    """Return a warning for each variable of the template that it does not read."""
+    if not options:
+        return []
+    environment = jinja2.Environment(extensions=["jinja2.ext.loopcontrols"])
+    try:
+        # transformers' own block for the tokens of the assistant means nothing here.
+        plain = template.replace("endgeneration", "endif").replace("% generation", "% if true")
+        read = meta.find_undeclared_variables(environment.parse(plain))
+    except TemplateError:
+        return []
+    lines = []
+    for name in options.keys() - read:
+        close = difflib.get_close_matches(str(name), read, n=1)
+        meant = f"did you mean {close[0]}?" if close else f"it reads {', '.join(sorted(read))}"
+        lines.append(f"{_OPTIONS}.{name} is not read by the model's chat template; {meant}")
+    return lines
+
+
+def _template_warnings(
+    config: DictConfig, tokenizer: Any, options: dict[str, Any], place: str
+) -> list[str]:
+    warnings = []
+    if refuses_system(tokenizer, options):
+        warnings.append(
+            "the chat template refuses a system turn: such texts stand before the first user's"
+        )
+    if unfixed_date(tokenizer, options):
+        warnings.append(
+            "the chat template writes today's date into every prompt, so a run that resumes "
+            f"tomorrow sees other prompts; fix it with +{_OPTIONS}.date_string='26 Jul 2024'"
+        )
+    from verl.utils.model import get_generation_config
+
+    trust = bool(setting(config, f"{MODEL_NODE}.trust_remote_code"))
+    ids = getattr(get_generation_config(place, trust_remote_code=trust), "eos_token_id", None)
+    stops = set() if ids is None else {ids} if isinstance(ids, int) else set(ids)
+    end = end_of_turn(tokenizer, options)
+    if end is not None and end not in stops | {tokenizer.eos_token_id}:
+        warnings.append(
+            f"the chat template ends a response with {tokenizer.decode([end])!r}, at which vLLM "
+            f"does not stop: {place}/generation_config.json has eos_token_id={sorted(stops)}; add "
+            f"{end} to it"
+        )
+    return warnings
 
 
 def _weight_sizes(folder: Path, name: str = MODEL) -> list[int]:
@@ -353,8 +361,8 @@ def _weight_sizes(folder: Path, name: str = MODEL) -> list[int]:
 def _load_tokenizer(config: DictConfig, path: str) -> Any:
     from transformers import AutoTokenizer
 
-    path = setting(config, "actor_rollout_ref.model.tokenizer_path") or path
-    trust = bool(setting(config, "actor_rollout_ref.model.trust_remote_code"))
+    path = setting(config, f"{MODEL_NODE}.tokenizer_path") or path
+    trust = bool(setting(config, f"{MODEL_NODE}.trust_remote_code"))
     try:
         tokenizer = AutoTokenizer.from_pretrained(path, trust_remote_code=trust)
     except Exception as error:  # noqa: BLE001 - tokenizers raises bare Exception on a broken file

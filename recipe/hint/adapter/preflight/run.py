@@ -1,64 +1,60 @@
 """Find in seconds what is known to fail in a training, before any process is started.
 
-``preflight`` reads in the order of the checks: the method, settings (``settings.py``, ``keys.py``),
-the machine, the folder, then files and model (``data.py``), steps and disk.
+``preflight`` reads from top to bottom in the order of the checks: settings (``keys.py``,
+``sizes.py``, ``method.py``), the machine, the folder, then model and files (``data.py``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
-from omegaconf import DictConfig
+from omegaconf import DictConfig, OmegaConf, open_dict
 
 from recipe.hint.adapter.attention import choose_attention
-from recipe.hint.adapter.models import ask_for_models, has_adapter
-from recipe.hint.adapter.preflight import data, summary
-from recipe.hint.adapter.preflight.cost import cost_line
+from recipe.hint.adapter.models import ask_for_models
+from recipe.hint.adapter.preflight import data
 from recipe.hint.adapter.preflight.data import DataFile, Lengths
 from recipe.hint.adapter.preflight.folder import (
     check_disk,
+    check_folder,
     check_run_folder,
+    check_same_run,
     check_steps_left,
     checkpoint_bytes,
-    replay_bytes,
+    resumed_step,
 )
-from recipe.hint.adapter.preflight.given import method_name, resolved
-from recipe.hint.adapter.preflight.group import check_group
-from recipe.hint.adapter.preflight.keys import check_read_beside, check_unread
-from recipe.hint.adapter.preflight.machine import check_machine
-from recipe.hint.adapter.preflight.model import MODEL, Model, check_critic_model, load_model
-from recipe.hint.adapter.preflight.phases import (
+from recipe.hint.adapter.preflight.keys import check_reward, check_values, warnings_of
+from recipe.hint.adapter.preflight.machine import check_loggers, check_machine
+from recipe.hint.adapter.preflight.method import (
+    check_conversations,
+    check_method,
     check_phases,
-    reference_warnings,
-    warmup_warnings,
+    check_rows,
 )
-from recipe.hint.adapter.preflight.same_run import check_same_run
-from recipe.hint.adapter.preflight.seeds import seed_engines
+from recipe.hint.adapter.preflight.model import MODEL, Model, check_critic_model, load_model
 from recipe.hint.adapter.preflight.settings import (
-    check_settings,
-    num_updates,
+    PROMPT_LENGTH,
+    ROLLOUT,
+    Sizes,
+    check_sections,
+    read_sizes,
     reference_and_critic,
     setting,
 )
-from recipe.hint.adapter.preflight.teacher import check_teacher
-from recipe.hint.adapter.preflight.turns import (
-    check_attempts,
-    check_conversations,
-    check_critic,
-    check_solutions,
-    check_thoughts,
-    check_turns,
-)
-from recipe.hint.adapter.preflight.values import check_first_update, check_values
+from recipe.hint.adapter.preflight.sizes import check_sizes
 from recipe.hint.command.aliases import given_settings
-from recipe.hint.methods import Method, OwnCredit
+from recipe.hint.hints import teacher_settings
+from recipe.hint.methods import Method, MultiTurn, OwnCredit
 from recipe.hint.methods.cost import fewest_responses, most_responses
-from recipe.hint.prompt import Texts
+from recipe.hint.schema import seed_at
 from recipe.hint.settings import (
     HintSettings,
     build_method,
-    check_settings_are_read,
+    read_settings,
     read_texts,
     source_of,
     style_of,
@@ -66,149 +62,147 @@ from recipe.hint.settings import (
 from recipe.run.errors import ConfigError
 from recipe.run.paths import TRAIN, VAL
 
-
-@dataclass(frozen=True)
-class _Run:
-    """What was asked for; ``with_models`` has what the method adds to the configuration.
-
-    ``with_models`` is a copy: those settings are the trainer's own, and a resumed run is compared
-    by what was given.
-    """
-
-    config: DictConfig
-    with_models: DictConfig
-    settings: HintSettings
-    texts: Texts
-    method: Method
-
-    @property
-    def has_critic(self) -> bool:
-        return reference_and_critic(self.with_models)[1]
+_ENGINES, _VERLS_SEED = f"{ROLLOUT}.seed", 42
+_SPACING = 1024  # above the number of replicas, each of which adds its own
 
 
-@dataclass(frozen=True)
-class _Files:
-    """What was read; ``critic_size`` counts the parameters of verl's critic, if known."""
-
-    train: list[DataFile]
-    val: list[DataFile]
-    model: Model
-    critic_size: int | None
-    lengths: Lengths
-
-
-def preflight(
-    config: DictConfig, argv: Sequence[str], *, check_room: Callable[..., str] = check_disk
-) -> list[str]:
+def preflight(config: DictConfig, argv: Sequence[str], *, num_policies: int = 1) -> list[str]:
     """Check a run's settings, machine, data and model; write nothing.
 
     Args:
         config: Composed by Hydra, not necessarily resolved. ``trainer.total_training_steps`` is set
             to the steps that there will be: verl would end at the last epoch without its last save.
             ``rollout.seed`` is derived, where it is verl's.
-        argv: The overrides of the command line; a knob given there must be read by the method.
-        check_room: Makes sure that what is saved fits the disk, as ``check_disk`` does.
+        argv: The overrides of the command line; those without effect are named in a warning.
+        num_policies: How many policies save checkpoints.
 
     Returns:
         Lines that say what will run, and warnings.
     """
+    if setting(config, "trainer.val_only"):  # verl would train where it does not validate first
+        config.trainer.val_before_train = True
     given, (config, settings) = config, resolved(config)
-    run, silent = _check_settings(config, settings, argv)
-    unchecked = check_machine(config)
-    folder = check_run_folder(config, has_critic=run.has_critic)
-    files = _check_files(run)
-    steps, epochs = _count_steps(config, files)
-    given.trainer.total_training_steps = config.trainer.total_training_steps = steps
-    check_steps_left(config, steps)
-    changed = check_same_run(config)
-    seed_engines(given, config, argv)
-    check_phases(config, run.method, steps)
-    batch, group = config.data.train_batch_size, config.actor_rollout_ref.rollout.n
-    least, most = (batch * of(run.method, group) for of in (fewest_responses, most_responses))
-    size = _checkpoint_bytes(run, files, steps * most)
-    disk = check_room(config, size, steps, has_critic=run.has_critic)
-    num_validated = sum(len(file.problems) for file in files.val)
-    method, settings = run.method, run.settings
-    return [
-        f"method    {method_name(config)}, {summary.plays(method, settings)}",
-        summary.model_line(files.model.path, files.model),
-        *(f"train     {summary.contents(file)}" for file in files.train),
-        *(f"validate  {summary.contents(file)}" for file in files.val),
-        f"batch     {batch} prompts x {group} rollouts, mini-batches of "
-        f"{config.actor_rollout_ref.actor.ppo_mini_batch_size} prompts, {steps} steps "
-        f"({epochs:.1f} epochs)",
-        summary.lengths_line(config, files.lengths, settings, method),
-        f"cost      {cost_line(config, (least, most), num_validated, steps)}",
-        f"sampling  {summary.sampling(config, method)}",
-        f"{summary.devices(config)}, trainer mode {setting(config, 'trainer.v1.trainer_mode')}",
-        f"folder    {settings.run_dir} ({folder})",
-        f"disk      {disk}",
-        *changed,
-        *unchecked,
-        *silent,
-        *summary.oracles(method),
-        *reference_warnings(run.with_models),
-        *warmup_warnings(config, method),
-        *summary.trained_on(files.train, files.val),
-        *(f"warning: {warning}" for warning in files.lengths.warnings),
-    ]
-
-
-def _check_settings(
-    config: DictConfig, settings: HintSettings, argv: Sequence[str]
-) -> tuple[_Run, list[str]]:
-    """Check all that needs no file; return what was asked for, and warnings of the teacher."""
-    texts, name = read_texts(settings), method_name(config)
     method = build_method(config.trainer, settings)
-    check_settings_are_read(name, given_settings(argv), settings)
     settings = replace(
         settings, source=source_of(settings, method), style=style_of(settings, method)
     )
-    silent = check_teacher(config, method, settings)
+    warnings = check_teacher(config, method, settings)
     data.check_given(config, (TRAIN, VAL, MODEL))
-    check_unread(config, settings)
-    check_turns(config, method)
-    check_critic(config, method)
+    check_values(config)
+    sizes, texts = read_sizes(config), read_texts(settings)
+    # A copy: these settings are the trainer's own, and a resumed run is compared by what was given.
     with_models = config.copy()
     ask_for_models(with_models, method)
     choose_attention(with_models)  # a critic needs flash-attn on a GPU
-    run = _Run(config, with_models, settings, texts, method)
-    check_values(config)
-    check_settings(with_models)
-    check_first_update(with_models)
-    check_read_beside(config, given_settings(argv), run.has_critic)
-    if not setting(config, "trainer.val_only"):
-        check_group(config, method)
-        method.check_run(
-            group_size=config.actor_rollout_ref.rollout.n,
-            use_kl_in_reward=setting(config, "algorithm.use_kl_in_reward"),
-            num_updates=num_updates(config),
-        )
-    return run, silent
+    check_sizes(with_models, sizes)
+    has_critic = reference_and_critic(with_models)[1]
+    check_method(config, method, sizes)
+    warnings += warnings_of(config, given_settings(argv), settings, method, has_critic=has_critic)
+    check_loggers(config)
+    check_reward(config, settings)
+    unchecked = check_machine(config)
+    folder = check_run_folder(config)
 
-
-def _check_files(run: _Run) -> _Files:
-    config, method = run.config, run.method
     train, val = data.read_training_files(config), data.read_files(config, VAL)
     data.check_alike(train, TRAIN)
     data.check_alike(val, VAL)
     data.check_unique_in_source(val)
     model = load_model(config)
-    critic_size = check_critic_model(config, model) if run.has_critic else 0
-    hints = (run.settings, run.texts) if method.uses_hints else None
+    critic_size = check_critic_model(config, model, sizes) if has_critic else 0
+    hints = (settings, texts) if method.uses_hints else None
     lengths = data.check_lengths(config, model, train=train, val=val, hints=hints)
-    check_conversations(config, method, model, run.texts, [*train, *val])
-    check_attempts(config, method, model, train)
-    check_solutions(config, method, model, train)
-    check_thoughts(config, method, model, train)
-    return _Files(train, val, model, critic_size, lengths)
+    check_conversations(config, method, model, texts, [*train, *val])
+    check_rows(config, method, model, train)
+
+    steps, epochs = _count_steps(config, train, lengths)
+    with open_dict(given):
+        given.trainer.total_training_steps = config.trainer.total_training_steps = steps
+    check_steps_left(config, steps)
+    changed = check_same_run(config)
+    seed_engines(given, config, argv)
+    check_phases(config, method, sizes, steps, has_critic=has_critic)
+    has_target = isinstance(method, OwnCredit) and method.utterance_critic is not None
+    size = checkpoint_bytes(config, model.num_parameters, critic_size, has_target=has_target)
+    size = size * num_policies if size else size
+    disk = check_disk(config, size, steps, has_critic=has_critic)
+    warnings += [*model_warnings(method, val, train), *lengths.warnings]
+    return [
+        f"method    {config.trainer.method}, {_plays(method, settings)}",
+        model_line(model.path, model),
+        *(f"train     {_contents(file)}" for file in train),
+        *(f"validate  {_contents(file)}" for file in val),
+        f"batch     {sizes.batch} prompts x {sizes.group} rollouts, mini-batches of "
+        f"{sizes.mini} prompts, {steps} steps ({epochs:.1f} epochs)",
+        lengths_line(config, lengths, settings, method),
+        f"cost      {_cost_line(config, method, sizes, val)}",
+        f"sampling  {_sampling(config, method)}",
+        f"{devices_line(config)}, trainer mode {sizes.mode}",
+        f"folder    {settings.run_dir} ({folder})",
+        f"disk      {disk}",
+        *changed,
+        *unchecked,
+        *(f"warning: {line}" for line in warnings),
+    ]
 
 
-def _count_steps(config: DictConfig, files: _Files) -> tuple[int, float]:
+def resolved(config: DictConfig) -> tuple[DictConfig, HintSettings]:
+    """Return the configuration without interpolations, and its typed ``hint:`` settings."""
+    node: Any = OmegaConf.to_container(config, resolve=True)
+    config = DictConfig(node)
+    check_sections(config)
+    if not isinstance(name := setting(config, "trainer.method"), str):
+        raise ConfigError(f"trainer.method={name} must be the name of a method")
+    return config, read_settings(node["hint"])
+
+
+def check_teacher(config: DictConfig, method: Method, settings: HintSettings) -> list[str]:
+    """Check the teacher, if the method asks it for turns or for hints.
+
+    Returns:
+        Warnings.
+
+    Raises:
+        ConfigError: If it cannot be asked, or its responses cannot be kept.
+    """
+    gives_hints = method.uses_hints and source_of(settings, method) == "teacher"
+    writes_turns = isinstance(method, MultiTurn) and method.asks_teacher
+    if not (writes_turns or gives_hints):
+        return []
+    teacher_settings.check_teacher(settings.teacher, os.environ)
+    check_folder("hint.teacher.cache_dir", settings.teacher.cache_dir)
+    from recipe.hint.hints.teacher_reach import check_reached  # the HTTP library
+
+    is_elsewhere = bool(setting(config, "preflight_only"))
+    warning = check_reached(settings.teacher, os.environ, is_elsewhere=is_elsewhere)
+    return [warning] if warning else []
+
+
+def seed_engines(given: DictConfig, config: DictConfig, argv: Sequence[str] = ()) -> None:
+    """Derive ``rollout.seed`` from ``hint.seed`` where responses have no seeds of their own.
+
+    Else the engines of every run draw the same random numbers, and a resumed one those of its
+    beginning. Replica r takes the seed + r; seeds of two runs are 1,024 or more apart, but for one
+    pair of runs in two million.
+
+    Args:
+        given: The run's settings, changed in place.
+        config: The same, resolved.
+        argv: The command line; a seed that is given there stays, and so does one of a preset.
+    """
+    is_given = _ENGINES in given_settings(argv) or setting(config, _ENGINES) != _VERLS_SEED
+    if setting(config, "hint.seeded_sampling") or is_given:
+        return
+    step = 0 if setting(config, "trainer.eval_only") else resumed_step(config)
+    seed = seed_at(setting(config, "hint.seed"), "engines", step) // _SPACING * _SPACING
+    given.actor_rollout_ref.rollout.seed = config.actor_rollout_ref.rollout.seed = seed
+
+
+def _count_steps(
+    config: DictConfig, train: Sequence[DataFile], lengths: Lengths
+) -> tuple[int, float]:
     """Return the steps that there will be, and how many epochs they are."""
     batch = config.data.train_batch_size
-    count = data.num_training_problems(config, files.train, files.lengths.num_dropped)
-    per_epoch = count / batch
+    per_epoch = data.num_training_problems(config, train, lengths.num_dropped) / batch
     if per_epoch < 1:
         raise ConfigError(
             f"data.train_batch_size={batch} is above the training problems that "
@@ -219,16 +213,97 @@ def _count_steps(config: DictConfig, files: _Files) -> tuple[int, float]:
     return steps, steps / per_epoch
 
 
-def _checkpoint_bytes(run: _Run, files: _Files, num_responses: int) -> int | None:
-    """Return the size of a checkpoint, with the replay of all responses; ``None``: not known."""
-    learner = run.method.utterance_critic if isinstance(run.method, OwnCredit) else None
-    size = checkpoint_bytes(
-        run.config,
-        files.model.num_parameters,
-        files.critic_size,
-        has_target=learner is not None,
-        is_frozen=has_adapter(run.config),
+def model_warnings(
+    method: Method, val: Sequence[DataFile], train: Sequence[DataFile] = ()
+) -> list[str]:
+    """Return warnings of accuracies that are not the policy's alone, or of trained problems."""
+    oracles = method.verdict_dependent_settings if isinstance(method, MultiTurn) else ()
+    trained = {Path(file.path).resolve() for file in train}
+    return [
+        *(
+            f"{method.settings_node}.{name}=true: later turns know the verdict on earlier ones, in "
+            f"validations and evaluations too; their accuracy is not the policy's alone"
+            for name in oracles
+        ),
+        *(
+            f"{VAL} has {file.path}, which the run trains on: its accuracy says nothing about "
+            f"other problems"
+            for file in val
+            if Path(file.path).resolve() in trained
+        ),
+    ]
+
+
+def model_line(path: str, model: Model) -> str:
+    """Return where the model is and how large."""
+    count = model.num_parameters
+    size = "size unknown" if count is None else f"{count / 1e6:,.2f} M parameters"
+    return f"model     {path}: {size}, context {model.context} tokens"
+
+
+def lengths_line(
+    config: DictConfig, lengths: Lengths, settings: HintSettings, method: Method
+) -> str:
+    """Return the longest prompt and response, with their limits."""
+    longer = "earlier turns" if method.is_multi_turn else "hint"
+    limit = f" (limit with {longer} {setting(config, PROMPT_LENGTH)})"
+    has_limit = method.uses_hints or method.is_multi_turn
+    requests = f", hint requests up to {lengths.longest_request} + {settings.max_tokens}"
+    return (
+        f"lengths   prompts up to {lengths.longest_prompt}"
+        f"{limit if has_limit else ''}, responses up to "
+        f"{config.data.max_response_length} tokens{requests if lengths.longest_request else ''}"
     )
-    if size and learner:
-        size += replay_bytes(run.config, learner.capacity, num_responses)
-    return size
+
+
+def devices_line(config: DictConfig) -> str:
+    """Return the devices of the trainer."""
+    trainer = config.trainer
+    return f"devices   {trainer.nnodes} x {trainer.n_gpus_per_node} {trainer.device}"
+
+
+def _contents(file: DataFile) -> str:
+    with_solution = sum(bool(problem.solution.strip()) for problem in file.problems)
+    return f"{file.path}: {len(file.problems)} problems, {with_solution} with a solution"
+
+
+def _plays(method: Method, settings: HintSettings) -> str:
+    if method.is_multi_turn:
+        return "several turns; validation scores the last"
+    if not method.uses_hints:
+        return "without hints"
+    return f"hint levels up to {method.max_level}, {settings.source}, style {settings.style}"
+
+
+def _sampling(config: DictConfig, method: Method) -> str:
+    rollout = config.actor_rollout_ref.rollout
+    nodes = {"rollouts": rollout, "hints": config.hint, "validation": rollout.val_kwargs}
+    if not method.uses_hints:
+        del nodes["hints"]
+    parts = "; ".join(f"{who} T={of.temperature} top_p={of.top_p}" for who, of in nodes.items())
+    return f"{parts} x {rollout.val_kwargs.n} samples"
+
+
+def _cost_line(config: DictConfig, method: Method, sizes: Sizes, val: Sequence[DataFile]) -> str:
+    """Return the responses of a step, where every prompt is solved at once and where none ever is.
+
+    And those of the validations during training.
+    """
+    least, most = (
+        sizes.batch * of(method, sizes.group) for of in (fewest_responses, most_responses)
+    )
+    found = f"{least:,} responses a step, at most {least * sizes.response / 1e6:,.3g} M tokens"
+    if most > least:
+        found += f"; {most:,} and {most * sizes.response / 1e6:,.3g} M if none were ever right"
+    every, steps = setting(config, "trainer.test_freq"), config.trainer.total_training_steps
+    count = int(bool(setting(config, "trainer.val_before_train")))
+    if not setting(config, "trainer.val_only"):
+        count += -(-steps // every) if every > 0 else 0  # the last step is validated too
+    num_validated, cap = (
+        sum(len(file.problems) for file in val),
+        setting(config, "data.val_max_samples"),
+    )
+    num_validated = min(num_validated, cap) if cap and cap > 0 else num_validated
+    each = num_validated * setting(config, f"{ROLLOUT}.val_kwargs.n")
+    validations = f"; {count} validation{'s' * (count != 1)} of {each:,} conversations"
+    return found + validations if count else found

@@ -7,25 +7,63 @@ from pathlib import Path
 
 from omegaconf import DictConfig
 
-from recipe.hint.adapter.preflight import data, summary
+from recipe.hint.adapter.preflight import data
 from recipe.hint.adapter.preflight.data import DataFile
 from recipe.hint.adapter.preflight.folder import check_places
-from recipe.hint.adapter.preflight.given import resolved
-from recipe.hint.adapter.preflight.keys import check_unread
+from recipe.hint.adapter.preflight.keys import check_reward, check_values
 from recipe.hint.adapter.preflight.machine import check_machine
+from recipe.hint.adapter.preflight.method import check_conversations
 from recipe.hint.adapter.preflight.model import MODEL, Model, load_model
-from recipe.hint.adapter.preflight.seeds import seed_engines
-from recipe.hint.adapter.preflight.settings import check_settings, setting
-from recipe.hint.adapter.preflight.teacher import check_teacher
-from recipe.hint.adapter.preflight.turns import check_conversations
-from recipe.hint.adapter.preflight.values import check_values
-from recipe.hint.settings import build_method, read_texts
+from recipe.hint.adapter.preflight.run import (
+    check_teacher,
+    devices_line,
+    lengths_line,
+    model_line,
+    model_warnings,
+    resolved,
+    seed_engines,
+)
+from recipe.hint.adapter.preflight.settings import MODEL_NODE, ROLLOUT, read_sizes, setting
+from recipe.hint.command.aliases import given_settings
+from recipe.hint.settings import (
+    build_method,
+    evaluated_method,
+    read_texts,
+    settings_of,
+    unread_settings,
+)
 from recipe.run.checkpoints import MERGED, checkpoint_of, model_files
-from recipe.run.errors import DataError
+from recipe.run.errors import ConfigError, DataError
 from recipe.run.paths import VAL, evaluation_folder, local_path
 from recipe.study.evaluation.draw import check_settings_unchanged, evaluation_settings
 from recipe.study.evaluation.play import played_turns
 from recipe.study.evaluation.responses import response_path
+
+_SAMPLING = ("temperature", "top_p", "top_k", "n")
+_ADAPTER = f"{MODEL_NODE}.lora_adapter_path"
+
+
+def idle_settings(config: DictConfig, argv: Sequence[str], *, asks: bool = False) -> list[str]:
+    """Return a warning that names the settings given without effect; they are still as given.
+
+    A command line with a method, an experiment or the order of the training data may be that of a
+    run whose weights are evaluated: it gives what its method reads.
+
+    Args:
+        config: The command's, before the evaluation changes it.
+        argv: The command line.
+        asks: Whether one question is asked, which is sampled as in training.
+    """
+    given = given_settings(argv)
+    names = set(unread_settings(str(config.trainer.method), given, settings_of(config)))
+    if not (asks or given.keys() & {"trainer.method", "experiment", "data.seed"}):
+        names |= set(unread_settings(evaluated_method(config), given, settings_of(config)))
+    of_training = "" if not asks else "val_kwargs."
+    names |= given.keys() & {f"{ROLLOUT}.{of_training}{name}" for name in _SAMPLING}
+    names |= given.keys() & {"data.val_max_samples"}
+    idle = ", ".join(f"{name}={given[name]}" for name in given if name in names)
+    read = ROLLOUT if asks else f"{ROLLOUT}.val_kwargs"
+    return [f"warning: without effect here, where {read} samples: {idle}"] if idle else []
 
 
 def preflight_evaluation(config: DictConfig, argv: Sequence[str] = ()) -> list[str]:
@@ -38,11 +76,16 @@ def preflight_evaluation(config: DictConfig, argv: Sequence[str] = ()) -> list[s
     """
     given, (config, settings) = config, resolved(config)
     method = build_method(config.trainer, settings)
-    silent = check_teacher(config, method, settings)
+    warnings = check_teacher(config, method, settings)
     data.check_given(config, (VAL, MODEL))
-    check_unread(config, settings)
     check_values(config)
-    check_settings(config)
+    read_sizes(config)
+    if adapter := setting(config, _ADAPTER):
+        raise ConfigError(
+            f"{_ADAPTER}={adapter}: an evaluation serves the weights of {MODEL} alone; give a "
+            f"checkpoint of the training, or a folder with the adapter merged"
+        )
+    check_reward(config, settings)
     unchecked = check_machine(config)
     check_places(config)
     files = data.read_files(config, VAL)
@@ -58,22 +101,24 @@ def preflight_evaluation(config: DictConfig, argv: Sequence[str] = ()) -> list[s
     val = config.actor_rollout_ref.rollout.val_kwargs
     total = val.n * sum(len(file.problems) for file in files)
     sources = [sorted({problem.data_source for problem in file.problems}) for file in files]
+    plays = "without hints"
+    if method.is_multi_turn:
+        plays = f"conversations of {evaluated_method(config)}, scored by their last turn"
+    warnings += [*model_warnings(method, files), *lengths.warnings]
     return [
-        f"evaluate  {summary.evaluates(config, method)}",
-        summary.model_line(served, model),
+        f"evaluate  {plays}",
+        model_line(served, model),
         *(
             f"problems  {file.path}: {len(file.problems)} of {', '.join(names)}"
             for file, names in zip(files, sources, strict=True)
         ),
         f"samples   {val.n} of each, {total} in all, T={val.temperature} top_p={val.top_p}, "
         f"seed {settings.seed}",
-        summary.lengths_line(config, lengths, settings, method),
-        summary.devices(config),
+        lengths_line(config, lengths, settings, method),
+        devices_line(config),
         f"folder    {settings.run_dir}{' (has samples)' if (folder / 'samples').exists() else ''}",
         *unchecked,
-        *silent,
-        *summary.oracles(method),
-        *(f"warning: {warning}" for warning in lengths.warnings),
+        *(f"warning: {line}" for line in warnings),
     ]
 
 
