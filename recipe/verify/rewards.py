@@ -1,0 +1,54 @@
+"""The verifier as a reward function of other trainers: verl's and TRL's interfaces."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from recipe.verify.answer import formats_asked_for
+from recipe.verify.pool.workers import VerifierPool
+from recipe.verify.schema import Item
+
+
+@functools.cache
+def _pool() -> VerifierPool:
+    """Return processes that can be killed, one set for all calls."""
+    return VerifierPool()
+
+
+def compute_score(
+    data_source: str,
+    solution_str: str,
+    ground_truth: Any,
+    extra_info: Mapping[str, Any] | None = None,
+) -> float:
+    """Return 1.0 or 0.0, as verl's ``custom_reward_function`` wants it.
+
+    ``extra_info`` may have ``kind``, ``question`` and ``prompt``, the conversation, which says in
+    what format the answer is; without it a box is read.
+    """
+    info = extra_info or {}
+    asked = formats_asked_for(info.get("prompt") or "")
+    problem = str(info.get("question") or "")
+    kind = info.get("kind") or "maths"
+    item = Item(solution_str, str(ground_truth), False, kind, problem, asked=asked)
+    return _pool().grade_many_blocking([item], [data_source])[0].score
+
+
+def reward_function(
+    prompts: Sequence[Any], completions: Sequence[Any], *, answer: Sequence[Any], **_: Any
+) -> list[float]:
+    """Return a reward per completion, for ``reward_funcs`` of TRL's GRPOTrainer.
+
+    ``answer`` is the data set's column of gold answers. Prompts and completions are texts or turns.
+    """
+    items = [
+        Item(_text(completion), str(gold), asked=formats_asked_for(prompt))
+        for prompt, completion, gold in zip(prompts, completions, answer, strict=True)
+    ]
+    return [verdict.score for verdict in _pool().grade_many_blocking(items)]
+
+
+def _text(completion: Any) -> str:
+    return completion if isinstance(completion, str) else str(completion[-1]["content"])
