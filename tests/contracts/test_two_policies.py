@@ -36,7 +36,6 @@ WRONG = {
     "trainer.total_training_steps=null": "total_training_steps=None, .*give the steps of both",
     "actor_rollout_ref.actor.optim.lr_scheduler_type=cosine": "cosine follows the number of steps",
     "critic.optim.lr_warmup_steps_ratio=0.1": r"lr_warmup_steps_ratio=0\.1 follows .*give 0\.0",
-    "hint.mlmt.value_bonus=0.1": r"value_bonus=0\.1 needs .* give hint.mlmt.value_bonus=0 and",
     "critic.enable=true trainer.critic_warmup=2": r"critic_warmup=2 outlasts .*\(steps 1-1\)",
     "actor_rollout_ref.rollout.val_kwargs.top_k=20": "top_k=20 and .*top_k=-1: .* both the same",
     "actor_rollout_ref.model.lora_rank=8": "lora_rank=8: .* whole weights",
