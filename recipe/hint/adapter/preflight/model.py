@@ -6,7 +6,6 @@ import functools
 import itertools
 import json
 import math
-import os
 import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -28,6 +27,7 @@ from recipe.hint.adapter.preflight.settings import MODEL_NODE, ROLLOUT, setting
 from recipe.hint.prompt import Message
 from recipe.run.checkpoints import known_checkpoints
 from recipe.run.errors import ConfigError, one_line
+from recipe.run.paths import model_folder
 
 MODEL, MAX_MODEL_LEN = f"{MODEL_NODE}.path", f"{ROLLOUT}.max_model_len"
 _CRITIC = "critic.model.path"
@@ -112,12 +112,8 @@ def load_model(config: DictConfig, *, has_weights: bool = True) -> Model:
     path = setting(config, MODEL)
     if not isinstance(path, str) or not path.strip():
         raise ConfigError(f"{MODEL} is not set; give the folder of a model")
-    context, folder = _context(config, path), Path(path).expanduser()
-    if not folder.is_dir():  # a name on the hub: None when it is still to be fetched
-        from huggingface_hub import try_to_load_from_cache
-
-        cached = try_to_load_from_cache(path, "config.json")
-        folder = Path(cached).parent if isinstance(cached, str) else None
+    # ``None``: on the hub, still to be fetched.
+    context, folder = _context(config, path), model_folder(path)
     sizes = _weight_sizes(folder) if folder and has_weights else []
     check_bucket(config, sizes, path)
     check_adapter(config)
@@ -142,6 +138,13 @@ def _template_warnings(
             "+data.apply_chat_template_kwargs.date_string='26 Jul 2024'"
         )
     end, stops = end_of_turn(tokenizer, options), _stop_ids(config, place)
+    if stops and tokenizer.eos_token_id not in stops:
+        ends = " or ".join(repr(tokenizer.decode([each])) for each in sorted(stops))
+        warnings.append(
+            f"the tokenizer's end token is {tokenizer.eos_token!r}, the model's "
+            f"(generation_config.json or config.json) is {ends}: a response may end at the wrong "
+            f"one; set eos_token in {place}/tokenizer_config.json"
+        )
     if end is not None and end not in stops | {tokenizer.eos_token_id}:
         warnings.append(
             f"the chat template ends a response with {tokenizer.decode([end])!r}, at which vLLM "
@@ -183,12 +186,9 @@ def _context(config: DictConfig, path: str) -> int:
     except ConfigError:
         raise
     except (OSError, ValueError, TypeError, KeyError) as error:
-        offline = os.environ.get("HF_HUB_OFFLINE", 0)
-        remedy = f"no such folder, and on the hub with HF_HUB_OFFLINE={offline} "
         raise ConfigError(
-            f"{MODEL}={path}: {'' if folder.exists() else remedy}{place}/config.json cannot be "
-            f"read ({one_line(error, 200)}); give the folder of a model in Hugging Face format, or "
-            f"a name with HF_HUB_OFFLINE=0 to let it be fetched{_checkpoints(path)}"
+            f"{MODEL}={path}: {place}/config.json cannot be read ({one_line(error, 200)}); give "
+            f"the folder of a model in Hugging Face format{_checkpoints(path)}"
         ) from error
     check_head_size(config, found, path)
     given = setting(config, MAX_MODEL_LEN)
