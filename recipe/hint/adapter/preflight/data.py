@@ -28,8 +28,8 @@ _ALL_UP_TO = 20_000
 _SAMPLE = 2_000
 # A hint shorter than this many tokens says little.
 _HINT_ROOM = 32
-# A reply with hints has this many tokens or more, but for models of fewer parameters, which are made
-# for their task.
+# A reply with hints has this many tokens or more, but for models with fewer parameters, which are
+# made for their task.
 _HINT_TOKENS, _TAUGHT = 256, 25_000_000
 
 
