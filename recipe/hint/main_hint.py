@@ -96,6 +96,7 @@ def run_command(
             # In here too: Hydra would print the overrides beside an error that passes through it.
             with settings_errors_in_one_line():
                 from recipe.hint.adapter.attention import choose_attention
+                from recipe.hint.adapter.models import check_is_reached
                 from recipe.hint.adapter.preflight.keys import check_keys
                 from recipe.hint.adapter.preflight.machine import check_machine
                 from recipe.hint.adapter.preflight.settings import check_sections, setting
@@ -107,6 +108,7 @@ def run_command(
                 check_keys(config)
                 if setting(config, "trainer.device") == "cuda" and not has_gpu():
                     check_machine(config)  # before a model is asked for over the network
+                check_is_reached(config)
                 with warm_processes(config) if runs_here else contextlib.nullcontext():
                     for line in choose_attention(config):
                         print(line, flush=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
@@ -25,6 +26,21 @@ from recipe.verify.schema import AnswerFormat
 BUILT_IN_LEVELS = 3
 _GENERATED = ("self_generated", "teacher")
 Source = Literal["self_generated", "dataset", "teacher", "solution_prefix"]
+
+
+def _hint_tokens(response_tokens: int) -> int:
+    """Return the longest reply of a hint writer by the longest response: a third more."""
+    return min(max(64, response_tokens * 4 // 3), 1024)
+
+
+def _sampling_s(least_s: float, *factors: int) -> float:
+    """Return a limit for responses x tokens on a CPU: 100 tokens a second, at least ``least_s``."""
+    return max(float(least_s), math.prod(factors) / 100)
+
+
+# For presets: limits that follow from lengths.
+OmegaConf.register_new_resolver("hint_tokens", _hint_tokens, replace=True)
+OmegaConf.register_new_resolver("sampling_s", _sampling_s, replace=True)
 
 
 @dataclass(frozen=True)

@@ -76,6 +76,8 @@ def test_a_response_that_vllm_would_not_stop_is_said_with_the_token_to_add(load)
     assert tokenizer_eos == 128009
     _, model = load("llama32", stops=(128001,))
     assert not any("does not stop" in each for each in model.warnings)  # the tokenizer's eos is it
+    [warning] = [each for each in model.warnings if "the tokenizer's end token is" in each]
+    assert "'<|eot_id|>'" in warning and "set eos_token in" in warning
     _, model = load("gemma3", stops=(1,))
     [warning] = model.warnings
     assert "'<end_of_turn>', at which vLLM does not stop" in warning

@@ -1,10 +1,41 @@
-"""The models beside the policy that a method with credit of its own has verl build."""
+"""Where the policy's model is, and the models beside it that a method has verl build."""
 
 from __future__ import annotations
 
+import os
+
 from omegaconf import DictConfig, open_dict
 
+from recipe.hint.adapter.preflight.settings import MODEL_NODE, setting
 from recipe.hint.methods import Method, OwnCredit
+from recipe.run.errors import ConfigError, one_line
+from recipe.run.paths import model_folder
+
+_MODEL = f"{MODEL_NODE}.path"
+_PROBE_S = 10.0
+
+
+def check_is_reached(config: DictConfig) -> None:
+    """Ask the hub once for a model that is not here, before libraries ask again and again.
+
+    Raises:
+        ConfigError: If it does not give the model.
+    """
+    path = setting(config, _MODEL)
+    if not isinstance(path, str) or path.count("/") != 1 or path[0] in "./~" or model_folder(path):
+        return
+    from httpx import HTTPError
+    from huggingface_hub import get_hf_file_metadata, hf_hub_url
+
+    try:
+        get_hf_file_metadata(hf_hub_url(path, "config.json"), timeout=_PROBE_S)
+    except (HTTPError, OSError) as error:
+        offline = os.environ.get("HF_HUB_OFFLINE", "0")
+        raise ConfigError(
+            f"{_MODEL}={path}: no such folder here, no such model in the hub's cache, and the hub "
+            f"does not give it (HF_HUB_OFFLINE={offline}; {one_line(error, 300)}); give the folder "
+            f"of a model, or fetch it where the hub is reached: hf download {path}"
+        ) from error
 
 
 def ask_for_models(config: DictConfig, method: Method) -> None:

@@ -28,6 +28,9 @@ _ALL_UP_TO = 20_000
 _SAMPLE = 2_000
 # A hint shorter than this many tokens says little.
 _HINT_ROOM = 32
+# A reply with hints has this many tokens or more, but for models with fewer parameters, which are
+# made for their task.
+_HINT_TOKENS, _TAUGHT = 256, 25_000_000
 
 
 @dataclass(frozen=True)
@@ -289,6 +292,11 @@ def _check_requests(
             f"hint.max_tokens={settings.max_tokens}: no hint request fits, the shortest has "
             f"{min(sizes)} tokens and the model's context is {model.context} ({MAX_MODEL_LEN}); "
             f"lower hint.max_tokens"
+        )
+    if settings.max_tokens < _HINT_TOKENS and (model.num_parameters or _TAUGHT) >= _TAUGHT:
+        lengths.warnings.append(
+            f"hint.max_tokens={settings.max_tokens}: a reply with hints takes most models "
+            f"{_HINT_TOKENS} tokens and more, and one that is cut has none; raise it"
         )
     if over:
         longest = problems[sizes.index(max(sizes))].id

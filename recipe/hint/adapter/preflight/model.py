@@ -322,6 +322,13 @@ def _template_warnings(
     trust = bool(setting(config, f"{MODEL_NODE}.trust_remote_code"))
     ids = getattr(get_generation_config(place, trust_remote_code=trust), "eos_token_id", None)
     stops = set() if ids is None else {ids} if isinstance(ids, int) else set(ids)
+    if stops and tokenizer.eos_token_id not in stops:
+        ends = " or ".join(repr(tokenizer.decode([each])) for each in sorted(stops))
+        warnings.append(
+            f"the tokenizer's end token is {tokenizer.eos_token!r}, the model's "
+            f"(generation_config.json or config.json) is {ends}: a response may end at the wrong "
+            f"one; set eos_token in {place}/tokenizer_config.json"
+        )
     end = end_of_turn(tokenizer, options)
     if end is not None and end not in stops | {tokenizer.eos_token_id}:
         warnings.append(

@@ -1,0 +1,75 @@
+"""What a CPU run takes of its machine, and where it looks for a model."""
+
+import os
+
+import pytest
+from omegaconf import OmegaConf
+
+from recipe.hint.adapter.models import check_is_reached
+from recipe.hint.settings import settings_of
+from recipe.run import environment
+from recipe.run.errors import ConfigError
+from recipe.run.paths import model_folder
+
+NAME = "owner/model"
+
+
+def config_of(path):
+    trainer = {"device": "cpu"}
+    node = {"trainer": trainer, "actor_rollout_ref": {"model": {"path": str(path)}}}
+    return OmegaConf.create(node | {"hint": {"run_dir": "."}})
+
+
+@pytest.fixture(autouse=True)
+def machine(tmp_path, monkeypatch):
+    monkeypatch.setenv("HINT_REPO", ".")
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1, 5})
+    monkeypatch.setattr(environment, "_LARGE_BYTES", 1000)
+
+
+def model_of(folder, size):
+    folder.mkdir(parents=True)
+    (folder / "config.json").write_text("{}")
+    (folder / "model.safetensors").write_bytes(b"0" * size)
+    return folder
+
+
+@pytest.mark.parametrize("size, threads", [(900, None), (1100, "3")])
+def test_a_large_model_takes_the_threads_of_the_machine(tmp_path, size, threads):
+    values = environment.environment_of(config_of(model_of(tmp_path / "m", size)))
+    assert values.get("OMP_NUM_THREADS") == threads
+    assert values["HF_HUB_OFFLINE"] == "1"
+
+
+def test_a_model_in_the_hubs_cache_is_found_without_the_hub(tmp_path):
+    assert model_folder(NAME) is None
+    assert environment.environment_of(config_of(NAME))["HF_HUB_OFFLINE"] == "0"
+    folder = model_of(tmp_path / "hub/models--owner--model/snapshots/1", 10)
+    assert model_folder(NAME) == folder
+    assert environment.environment_of(config_of(NAME))["HF_HUB_OFFLINE"] == "1"
+    check_is_reached(config_of(NAME))
+
+
+def test_a_hub_that_is_out_of_reach_is_asked_once(monkeypatch):
+    asked = []
+
+    def refuse(url, timeout):
+        asked.append(url)
+        raise OSError("Name or service not known")
+
+    monkeypatch.setattr("huggingface_hub.get_hf_file_metadata", refuse)
+    with pytest.raises(ConfigError, match=r"path=owner/model: no such folder here.*not known"):
+        check_is_reached(config_of(NAME))
+    assert len(asked) == 1
+
+
+@pytest.mark.parametrize(
+    "tokens, hint_tokens, rollout_s",
+    [(48, 64, 245.76), (256, 341, 1310.72), (4096, 1024, 20971.52)],
+)
+def test_limits_of_the_laptop_follow_from_the_longest_response(tokens, hint_tokens, rollout_s):
+    limits = {"rollout_s": f"${{sampling_s:120,2,256,{tokens}}}", "progress_s": 1e6}
+    node = {"hint": {"max_tokens": f"${{hint_tokens:{tokens}}}", "watchdog": limits}}
+    settings = settings_of(OmegaConf.create(node))
+    assert (settings.max_tokens, settings.watchdog.rollout_s) == (hint_tokens, rollout_s)
