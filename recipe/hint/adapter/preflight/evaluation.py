@@ -8,7 +8,6 @@ from pathlib import Path
 from omegaconf import DictConfig
 
 from recipe.hint.adapter.preflight import data, summary
-from recipe.hint.adapter.preflight.data import DataFile
 from recipe.hint.adapter.preflight.folder import check_places
 from recipe.hint.adapter.preflight.given import resolved
 from recipe.hint.adapter.preflight.keys import check_unread
@@ -20,6 +19,7 @@ from recipe.hint.adapter.preflight.teacher import check_teacher
 from recipe.hint.adapter.preflight.turns import check_conversations
 from recipe.hint.adapter.preflight.values import check_values
 from recipe.hint.settings import build_method, read_texts
+from recipe.problems.columns import ProblemFile
 from recipe.run.errors import DataError
 from recipe.run.paths import VAL, local_path
 from recipe.study.evaluation.draw import check_settings_unchanged, evaluation_settings
@@ -62,7 +62,7 @@ def preflight_evaluation(config: DictConfig, argv: Sequence[str] = ()) -> list[s
         f"evaluate  {summary.evaluates(config, method)}",
         summary.model_line(served, model),
         *(
-            f"problems  {file.path}: {len(file.problems)} of {', '.join(names)}"
+            f"problems  {file.summary()} of {', '.join(names)}"
             for file, names in zip(files, sources, strict=True)
         ),
         f"samples   {val.n} of each, {total} in all, T={val.temperature} top_p={val.top_p}, "
@@ -77,14 +77,12 @@ def preflight_evaluation(config: DictConfig, argv: Sequence[str] = ()) -> list[s
     ]
 
 
-def _check_benchmarks(files: Sequence[DataFile]) -> None:
+def _check_benchmarks(files: Sequence[ProblemFile]) -> None:
     """Check that ids and file names are unique; one benchmark may be spread over files."""
     names: dict[str, str] = {}
     for file in files:
         for row, problem in enumerate(file.problems):
             place, source = f"{file.path}: row {row}", problem.data_source
-            if not source:
-                raise DataError(f"{place}, column `data_source`: empty; it names the benchmark")
             name = response_path(Path(), source).name
             if names.setdefault(name, source) != source:
                 raise DataError(

@@ -33,6 +33,7 @@ from recipe.verify.pool.workers import GRADE
 OURS = (
     "preflight_only",
     *names("trainer", "method eval_only"),
+    "data.solution_key",
     *(f"trainer.{name}" for name in method_defaults().get("trainer", ())),
 )
 # What verl 0.9.1 reads (`.get("...")`) but leaves out of its files; the test of this file finds

@@ -15,7 +15,7 @@ from recipe.hint.adapter.attention import choose_attention
 from recipe.hint.adapter.models import ask_for_models, has_adapter
 from recipe.hint.adapter.preflight import data, summary
 from recipe.hint.adapter.preflight.cost import cost_line
-from recipe.hint.adapter.preflight.data import DataFile, Lengths
+from recipe.hint.adapter.preflight.data import Lengths
 from recipe.hint.adapter.preflight.folder import (
     check_disk,
     check_run_folder,
@@ -63,6 +63,7 @@ from recipe.hint.settings import (
     source_of,
     style_of,
 )
+from recipe.problems.columns import ProblemFile
 from recipe.run.errors import ConfigError
 from recipe.run.paths import TRAIN, VAL
 
@@ -90,8 +91,8 @@ class _Run:
 class _Files:
     """What was read; ``critic_size`` counts the parameters of verl's critic, if known."""
 
-    train: list[DataFile]
-    val: list[DataFile]
+    train: list[ProblemFile]
+    val: list[ProblemFile]
     model: Model
     critic_size: int | None
     lengths: Lengths
@@ -132,8 +133,8 @@ def preflight(
     return [
         f"method    {method_name(config)}, {summary.plays(method, settings)}",
         summary.model_line(files.model.path, files.model),
-        *(f"train     {summary.contents(file)}" for file in files.train),
-        *(f"validate  {summary.contents(file)}" for file in files.val),
+        *(f"train     {file.summary()}" for file in files.train),
+        *(f"validate  {file.summary()}" for file in files.val),
         f"batch     {batch} prompts x {group} rollouts, mini-batches of "
         f"{config.actor_rollout_ref.actor.ppo_mini_batch_size} prompts, {steps} steps "
         f"({epochs:.1f} epochs)",

@@ -7,11 +7,12 @@ from pathlib import Path
 
 from omegaconf import DictConfig
 
-from recipe.hint.adapter.preflight.data import DataFile, Lengths
+from recipe.hint.adapter.preflight.data import Lengths
 from recipe.hint.adapter.preflight.model import Model
 from recipe.hint.adapter.preflight.settings import PROMPT_LENGTH, setting
 from recipe.hint.methods import Method, MultiTurn
 from recipe.hint.settings import HintSettings
+from recipe.problems.columns import ProblemFile
 from recipe.run.paths import VAL
 from recipe.study.evaluation.play import evaluated_method
 
@@ -21,12 +22,6 @@ def model_line(path: str, model: Model) -> str:
     count = model.num_parameters
     size = "size unknown" if count is None else f"{count / 1e6:,.2f} M parameters"
     return f"model     {path}: {size}, context {model.context} tokens"
-
-
-def contents(file: DataFile) -> str:
-    """Return how many problems a file has, and how many of them a solution."""
-    with_solution = sum(bool(problem.solution.strip()) for problem in file.problems)
-    return f"{file.path}: {len(file.problems)} problems, {with_solution} with a solution"
 
 
 def evaluates(config: DictConfig, method: Method) -> str:
@@ -86,7 +81,7 @@ def oracles(method: Method) -> list[str]:
     ]
 
 
-def trained_on(train: Sequence[DataFile], val: Sequence[DataFile]) -> list[str]:
+def trained_on(train: Sequence[ProblemFile], val: Sequence[ProblemFile]) -> list[str]:
     """Return a warning for each validation file that the run trains on."""
     trained = {Path(file.path).resolve() for file in train}
     return [

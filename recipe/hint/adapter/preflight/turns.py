@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from omegaconf import DictConfig
 
-from recipe.hint.adapter.preflight.data import DataFile, Model
+from recipe.hint.adapter.preflight.data import Model, ProblemFile
 from recipe.hint.adapter.preflight.settings import ACTOR, PROMPT_LENGTH, REF, ROLLOUT, setting
 from recipe.hint.engine import Engine
 from recipe.hint.hints.base import WrittenText
@@ -161,7 +161,7 @@ def check_critic(config: DictConfig, method: Method) -> None:
 
 
 def check_conversations(
-    config: DictConfig, method: Method, model: Model, texts: Texts, files: Sequence[DataFile]
+    config: DictConfig, method: Method, model: Model, texts: Texts, files: Sequence[ProblemFile]
 ) -> None:
     """Check that the longest conversation fits a prompt, and that the template accepts its turns.
 
@@ -195,7 +195,7 @@ def check_conversations(
 
 
 def check_thoughts(
-    config: DictConfig, method: Method, model: Model, files: Sequence[DataFile]
+    config: DictConfig, method: Method, model: Model, files: Sequence[ProblemFile]
 ) -> None:
     """Refuse a chat template that opens the thoughts of a response, where the text must do so.
 
@@ -222,7 +222,7 @@ def check_thoughts(
 
 
 def check_solutions(
-    config: DictConfig, method: Method, model: Model, files: Sequence[DataFile]
+    config: DictConfig, method: Method, model: Model, files: Sequence[ProblemFile]
 ) -> None:
     """Check that every training row has a solution that fits a response, where those train.
 
@@ -248,7 +248,7 @@ def check_solutions(
 
 
 def check_attempts(
-    config: DictConfig, method: Method, model: Model, files: Sequence[DataFile]
+    config: DictConfig, method: Method, model: Model, files: Sequence[ProblemFile]
 ) -> None:
     """Check that every training row has enough first attempts, none of them cut or blank.
 
