@@ -15,7 +15,7 @@ from typing import NamedTuple
 from recipe.problems.columns import Row
 from recipe.problems.prepare import Keys, Origin, with_options
 from recipe.problems.records import Fields, text, texts
-from recipe.problems.rows import FieldFault
+from recipe.problems.schema import FieldFault
 from recipe.verify.maths.grade import last_box
 
 MakeRow = Callable[[Fields, Origin], Row]

@@ -17,9 +17,10 @@ from typing import Any
 from recipe.problems.columns import SCHEMA, Labels, Row, make_row
 from recipe.problems.progress import progress
 from recipe.problems.records import Fields, read_records, stem, text, texts
-from recipe.problems.rows import checked_problem
+from recipe.problems.rows import check_truth, checked_problem
 from recipe.problems.schema import (
     LAST_TURN,
+    TRUTH,
     FieldFault,
     content_id,
     conversation,
@@ -123,6 +124,7 @@ class Keys:
             problem = text(fields, name or "problem", is_required=True)
         else:
             problem = turns[-1]["content"]
+        check_truth(kind, answer, truth)
         if self.options:
             options = texts(fields, self.options, is_required=True)
             problem = with_options(problem, options, answer, (self.options, truth))
@@ -264,7 +266,8 @@ def prepare(
             if other is not row:
                 raise _same_id(row, where)
         except FieldFault as fault:
-            faults.setdefault((fault.column, fault.what), []).append(place)
+            column = "answer" if fault.column == TRUTH[0] else fault.column
+            faults.setdefault((column, fault.what), []).append(place)
         else:
             rows.append(row)
             places.append(place)

@@ -119,7 +119,8 @@ def find(row: Mapping[str, Any], solution_key: str = "") -> Found:
 
     The ground truth alone is no solution, wherever it stands.
     """
-    truth = next((name for name in TRUTH if not is_missing(field(row, name))), TRUTH[0])
+    there = [name for name in TRUTH if name.split(".")[0] in row] or [TRUTH[-1]]
+    truth = next((name for name in there if not is_missing(field(row, name))), there[0])
     text = next((name for name in PROBLEM if is_text(field(row, name))), "")
     names = (solution_key,) if solution_key else SOLUTION
     own = str(field(row, truth)).strip()

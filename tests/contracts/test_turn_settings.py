@@ -5,7 +5,6 @@ from omegaconf import OmegaConf
 from transformers import AutoTokenizer
 
 from recipe import REPOSITORY
-from recipe.hint.adapter.preflight.data import DataFile
 from recipe.hint.adapter.preflight.model import Model
 from recipe.hint.adapter.preflight.phases import (
     check_phases_ahead,
@@ -25,6 +24,7 @@ from recipe.hint.methods.ghpo import Ghpo, GhpoSettings
 from recipe.hint.methods.luffy import Luffy
 from recipe.hint.methods.score import Score, ScoreSettings
 from recipe.hint.settings import build_method, check_settings_are_read, read_settings
+from recipe.problems.columns import ProblemFile
 from recipe.problems.schema import Problem
 from recipe.run.errors import ConfigError, DataError
 
@@ -314,7 +314,7 @@ def test_every_row_has_as_many_whole_first_attempts_as_are_gone_on_from(attempts
     problems = [
         Problem(f"p{n}", (), "x", "y", "1", first_attempts=each) for n, each in enumerate(rows)
     ]
-    files = [DataFile("f.parquet", problems)]
+    files = [ProblemFile("f.parquet", problems, "")]
     if message is None:
         return check_attempts(config, method, model, files)
     with pytest.raises(DataError, match=message):
@@ -339,7 +339,7 @@ def test_a_template_that_opens_the_thoughts_of_a_response_is_refused_where_its_t
     model = Model("m", tokenizer, None, 100, {}, ())
     config = OmegaConf.create({"trainer": {"method": "m"}})
     asked = ({"role": "user", "content": "Write <think>"},)
-    files = [DataFile("f.parquet", [Problem("p", asked, "x", "y", "1")])]
+    files = [ProblemFile("f.parquet", [Problem("p", asked, "x", "y", "1")], "")]
     if message is None or not end.endswith("<think>\n"):
         check_thoughts(config, method, model, files)
         return

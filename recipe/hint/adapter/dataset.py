@@ -33,9 +33,13 @@ class RowDataset(RLHFDataset):
         if getattr(dataframe.features[key], "dtype", "") in ("string", "large_string"):
             turns = [[{"role": "user", "content": text}] for text in dataframe[key]]
             dataframe = dataframe.remove_columns(key).add_column(key, turns)
-        size = len(dataframe)
-        if "data_source" not in names:
-            dataframe = dataframe.add_column("data_source", ["unknown"] * size)
+        known = dataframe["data_source"] if "data_source" in names else [None] * len(dataframe)
+        if None in known:
+            filled = [each or "unknown" for each in known]
+            dataframe = dataframe.remove_columns(
+                [] if "data_source" not in names else "data_source"
+            )
+            dataframe = dataframe.add_column("data_source", filled)
         if "reward_model" not in names:
             truths = [{"ground_truth": each} for each in dataframe["answer"]]
             dataframe = dataframe.add_column("reward_model", truths)

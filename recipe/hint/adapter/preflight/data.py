@@ -197,6 +197,7 @@ def check_lengths(
         lengths.warnings += file_warnings(file)
         num_dropped = _check_prompts(config, file, model, lengths)
         lengths.num_dropped += num_dropped if file in train else 0
+    lengths.warnings = list(dict.fromkeys(lengths.warnings))
     if hints is not None:
         settings, texts = hints
         problems = _with_hints(train, settings)
