@@ -24,7 +24,8 @@ from omegaconf import DictConfig
 
 from recipe.hint.main_hint import run_command
 from recipe.problems.columns import Labels, make_row, read_problems, write_rows
-from recipe.problems.rows import FieldFault, check_row
+from recipe.problems.rows import checked_problem
+from recipe.problems.schema import FieldFault
 from recipe.run.arguments import Parser, text
 from recipe.run.errors import DataError
 from recipe.study.report.asked import asked_lines
@@ -117,7 +118,7 @@ def write_question(given: argparse.Namespace, config: DictConfig, target: Path) 
             system_prompt=given.system_prompt,
         )
         try:
-            check_row(row)
+            checked_problem(row)
         except FieldFault as fault:
             raise DataError(f"{_ARGUMENTS.get(fault.column, '--problem')}: {fault}") from fault
         write_rows([row], target)

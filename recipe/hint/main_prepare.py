@@ -1,7 +1,8 @@
 """Turn a file or a named public data set into a training or benchmark file.
 
 main_prepare.py IN OUT.parquet         IN is a .jsonl, .json, .csv, .tsv (or one of them with .gz)
-                                       or .parquet file; its other columns are kept
+                                       or .parquet file, or a folder of them or of save_to_disk;
+                                       its other columns are kept
 main_prepare.py SOURCE OUT.parquet     SOURCE is a name, such as gsm8k; --from PATH reads a copy
 main_prepare.py sources                lists the names
 main_prepare.py hints IN OUT --model M  writes hints of a served model into columns
@@ -23,10 +24,10 @@ from pathlib import Path
 from types import ModuleType
 
 from recipe.problems import checks
-from recipe.problems.columns import check_file, check_target, write_rows
+from recipe.problems.columns import check_target, listed, read_file, write_rows
 from recipe.problems.prepare import Keys, Origin, Prepared, read_local
 from recipe.problems.programs import check_programs
-from recipe.problems.rows import KINDS
+from recipe.problems.schema import KINDS, PROBLEM, SOLUTION, TRUTH
 from recipe.problems.sources import SOURCES, Source, find_source, read_source
 from recipe.run.arguments import Parser, text
 from recipe.run.ending import errors_in_one_line
@@ -36,7 +37,14 @@ from recipe.study import offline_command
 from recipe.verify.answer import unasked_warning
 from recipe.verify.pool.workers import VerifierPool
 
-_KEYS = ("problem", "answer", "solution", "id", "options")
+# Where each is looked for, if the command does not say.
+_HELP = {
+    "problem": f"default: {', '.join(PROBLEM)}, else the last user turn",
+    "answer": f"default: {', '.join(TRUTH)}; a dot names a nested field",
+    "solution": f"default: {', '.join(SOLUTION)}",
+    "id": "default: extra_info.index, id",
+    "options": "list of a choice's options",
+}
 
 
 def _parser() -> Parser:
@@ -61,9 +69,8 @@ def _parser() -> Parser:
     named.add_argument("--from", dest="given", type=Path, metavar="PATH", help="file or folder")
     named.add_argument("--revision", default="", help="another commit than the pinned one")
     columns = parser.add_argument_group("a file of your own")
-    for name in _KEYS:
-        help_text = "list of a choice's options" if name == "options" else f"default: {name}"
-        columns.add_argument(f"--{name}-key", metavar="COLUMN", help=help_text)
+    for name in _HELP:
+        columns.add_argument(f"--{name}-key", metavar="COLUMN", help=_HELP[name])
     columns.add_argument("--kind", choices=KINDS, help="how answers are graded (default: maths)")
     group = parser.add_argument_group("checks")
     group.add_argument("--tokenizer", help="model folder or name, for --max-prompt-tokens")
@@ -107,7 +114,7 @@ def _check_columns(given: argparse.Namespace) -> None:
     """Refuse one column for two things; a solution may be what the answer is taken from."""
     used: dict[str, str] = {}
     for name in ("problem", "answer", "id", "options"):
-        column = getattr(given, f"{name}_key") or ("" if name == "options" else name)
+        column = getattr(given, f"{name}_key")
         other = used.setdefault(column, name) if column else name
         if other != name:
             raise DataError(
@@ -129,7 +136,7 @@ def _check_output(given: argparse.Namespace) -> None:
 
 def _named_columns(given: argparse.Namespace) -> dict[str, str]:
     """Return the columns that the command names, by what they hold."""
-    columns = {name: getattr(given, f"{name}_key") for name in _KEYS}
+    columns = {name: getattr(given, f"{name}_key") for name in _HELP}
     return {name: column for name, column in columns.items() if column is not None}
 
 
@@ -141,7 +148,7 @@ def _read(given: argparse.Namespace, source: Source | None) -> Prepared:
             source, origin, given=given.given, revision=given.revision, limit=given.limit
         )
     path = Path(given.input)
-    if not path.suffix:
+    if not path.suffix and not path.is_dir():
         near = difflib.get_close_matches(given.input.lower(), SOURCES, 1)
         raise DataError(
             f"{path}: neither a source nor a file name with an ending"
@@ -171,11 +178,8 @@ def _check(
         prepared, given.check_overlap, size=given.overlap_words, min_share=given.overlap_share
     )
     findings = [
-        *checks.missing_ids(prepared),
-        *checks.missing_solutions(prepared),
-        *checks.other_results(prepared),
+        *checks.row_findings(prepared),
         *checks.repeated_problems(prepared),
-        *checks.missing_options(prepared),
     ]
     with VerifierPool() as pool:
         findings += checks.unreadable_answers(prepared, pool)
@@ -196,6 +200,9 @@ def _check(
     left = lines if given.drop_overlap else [*lines, *overlaps]
     refused = [line for line in left if line.startswith("warning: ")]
     lines += overlaps
+    if prepared.found:
+        where = (f"{what} in {listed(count)}" for what, count in prepared.found.items())
+        lines.append(f"note: {prepared.path}: {'; '.join(where)}")
     if prepared.replaced:
         names = ", ".join(f"`{name}`" for name in prepared.replaced)
         lines.append(f"note: {prepared.path}: its own {names} are rewritten (docs/data.md)")
@@ -265,9 +272,8 @@ def main(argv: Sequence[str] | None = None) -> None:
         _check_arguments(given, source)
         prepared = _read(given, source)
         prepared, lines = _check(given, prepared, source)
-        places = [f"{prepared.path}: {place}" for place in prepared.places]
-        write_rows(prepared.rows, given.output, places)
-        print("\n".join([*lines, check_file(given.output).summary()]))
+        write_rows(prepared.rows, given.output)
+        print("\n".join([*lines, read_file(given.output).summary()]))
         print(f"sha256 {hashlib.sha256(given.output.read_bytes()).hexdigest()}")
     except OSError as error:
         raise DataError(f"{given.output}: cannot be written: {error.strerror or error}") from error

@@ -2,10 +2,6 @@
 
 A finding is a warning, or a note when nothing has to be done about it. Faults that make a row
 unusable are no findings but errors, raised while the file is read.
-
-Problems that two files share are found by runs of words after spelling is levelled. Covered: case,
-spacing, LaTeX markup without meaning and usual spellings of signs, a text of five words and more
-inside a longer one. Not covered: paraphrase, translation, other numbers in the same text.
 """
 
 from __future__ import annotations
@@ -14,20 +10,20 @@ import hashlib
 import re
 import unicodedata
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from recipe.hint.prompt import Message, fold_system
 from recipe.problems.columns import read_problems
 from recipe.problems.prepare import Prepared, places_text
 from recipe.problems.progress import progress
 from recipe.problems.rows import lists_options
-from recipe.problems.schema import content_id
 from recipe.run.errors import DataError, one_line
 from recipe.verify.maths.grade import is_text_only
+from recipe.verify.placeholders import is_placeholder
 from recipe.verify.pool.workers import VerifierPool
 from recipe.verify.schema import Item
 
@@ -38,7 +34,6 @@ _AT_ONCE = 1024  # answers between two looks at how far it is
 # problems are short, and a match must still be more than a common phrase.
 NGRAM_WORDS = 10
 MIN_SHARE = 0.5
-_FEWEST_WORDS = 5  # of a text that is looked for within longer ones
 _MOST_HOLDERS = 10  # benchmark problems with one run, before it is taken for an instruction
 _MARKUP = re.compile(
     r"\\(?:left|right|displaystyle|text(?:bf|it|rm)?|mathrm|mbox|q?quad)(?![a-z])|\\[,;:! ]|[${}~]"
@@ -52,12 +47,16 @@ _SPELLINGS = (
     (re.compile(r"\\geq?(?:slant)?(?![a-z])|[≥⩾]|>="), " ge "),
     (re.compile(r"\\neq?(?![a-z])|≠|!="), " ne "),
     (re.compile(r"\\(?:times|cdot)(?![a-z])|[×·⋅]"), "*"),
-    (re.compile(r"\^?\{?\s*\\(?:circ|degree)(?![a-z])\s*\}?|°"), " degrees "),
-    (re.compile("π"), " pi "),
 )
-_NUMBER = re.compile(r"-?(?:(?:[0-9]{1,3}(?:,[0-9]{3})+(?![0-9])|[0-9]+)(?:\.[0-9]+)?|\.[0-9]+)")
-_THOUSANDS = re.compile(r"(?<=[0-9])(?:\{,\}|\\,|,?\\!)(?=[0-9]{3})")
 _WORD = re.compile(r"[^\W\d_]+|\d+|[+*/=<>^-]")
+# Golds of mathematics that no response will match, by what is wrong with them.
+_ODD_GOLDS = (
+    ("a worked solution that ends in ####; the answer is what stands behind it", r".*\S.*####.*"),
+    ("a JSON list as a text; write a list, or the one answer", r'\s*\[\s*".*\]\s*'),
+    ("a number and its words; leave the words out", r"[^()]*\d[^()]*\((?:[a-z]+[ -]?)+\)\.?"),
+    ("two answers; a response gives one", r".*\d\s*(?:or|\\text\{\s*or\s*\})\s*[-$\\]?\d.*"),
+)
+_ODD = [(what, re.compile(form, re.DOTALL | re.IGNORECASE)) for what, form in _ODD_GOLDS]
 
 Gram = tuple[str, ...]
 
@@ -82,76 +81,70 @@ class Finding:
         )
 
 
-def missing_solutions(prepared: Prepared) -> list[Finding]:
-    """Find rows without a solution, which is allowed."""
-    rows = [(n, "") for n, row in enumerate(prepared.rows) if not row["solution"].strip()]
-    what = "empty, so these problems get no self-written hint"
-    if prepared.solution_key and len(rows) == len(prepared.rows):
-        what += "; --solution-key names another column"
-    return _found(prepared, prepared.solution_key or "solution", what, rows, is_note=True)
+def gold_fault(gold: str) -> str:
+    """Return why no response will match a gold answer of mathematics; empty: nothing is known."""
+    if is_placeholder(gold):
+        return "no answer but a placeholder, so no response is correct; drop the rows"
+    return next((what for what, form in _ODD if form.fullmatch(gold)), "")
 
 
-def missing_ids(prepared: Prepared) -> list[Finding]:
-    """Find rows whose ids are made from their texts, beside rows with an id of their own."""
-    rows = [
-        (number, "")
-        for number, row in enumerate(prepared.rows)
-        if row["extra_info"]["index"] == content_id(row["problem"])
-    ]
-    what = "no id of their own, so theirs are made from their texts and change with them"
-    some = rows if len(rows) < len(prepared.rows) else []
-    return _found(prepared, "extra_info.index", what, some, is_note=True)
+def odd_golds(golds: Sequence[str], places: Sequence[str]) -> list[Finding]:
+    """Find gold answers of mathematics that no response will match.
 
-
-def missing_options(prepared: Prepared) -> list[Finding]:
-    """Find questions of choice that list no options, and lists of options graded as mathematics."""
-    without: list[tuple[int, str]] = []
-    letters: list[tuple[int, str]] = []
-    for number, row in enumerate(prepared.rows):
-        kind, has_list = row["reward_model"]["kind"], lists_options(row["problem"])
-        if kind == "choice" and not has_list:
-            without.append((number, ""))
-        if kind == "maths" and has_list and re.fullmatch("[A-Z]", row["answer"].strip()):
-            letters.append((number, ""))
-    what = "no options on lines of their own, (A) and (B); --options-key names a column of them"
-    found = _found(prepared, "problem", what, without)
-    what = "a letter of the listed options, but graded as mathematics; --kind choice grades it"
-    return found + _found(prepared, "answer", what, letters)
-
-
-def other_results(prepared: Prepared) -> list[Finding]:
-    """Find numbers as gold answers that their solutions never mention, in digits, of either sign.
-
-    A solution may still be right: it can spell the number out, or write it as a fraction.
+    Args:
+        golds: One for each row; of another kind an empty text.
+        places: What to call each row.
     """
-    rows: list[tuple[int, str]] = []
-    for number, row in enumerate(prepared.rows):
-        answer = _NUMBER.fullmatch(row["answer"].strip())
-        if row["reward_model"]["kind"] != "maths" or not answer:
-            continue
-        stated = {_value(each) for each in _NUMBER.findall(_THOUSANDS.sub(",", row["solution"]))}
-        if stated and _value(answer[0]) not in stated:
-            rows.append((number, f": {row['answer'][:60]!r}"))
-    what = "a number that the solution does not mention, so hints may lead to another"
-    return _found(prepared, "answer", what, rows, is_note=True)
+    numbers_of: dict[str, list[int]] = defaultdict(list)
+    for number, gold in enumerate(golds):
+        if what := gold_fault(gold):
+            numbers_of[what].append(number)
+    named = [f"{place}: {gold[-40:]!r}" for place, gold in zip(places, golds, strict=True)]
+    return [
+        Finding("answer", what, tuple(numbers), tuple(named[number] for number in numbers))
+        for what, numbers in numbers_of.items()
+    ]
 
 
-def _value(number: str) -> float:
-    return abs(float(number.replace(",", "")))
+def row_findings(prepared: Prepared) -> list[Finding]:
+    """Find what single rows tell: solutions and options that are missing, golds that are none."""
+    rows = list(enumerate(prepared.rows))
+    kinds = [row["reward_model"]["kind"] for _, row in rows]
+    lists = [lists_options(row["problem"]) for _, row in rows]
+    golds = [row["answer"] if kinds[n] == "maths" else "" for n, row in rows]
+    missing = [(n, "") for n, row in rows if not row["solution"].strip()]
+    without = [(n, "") for n, _ in rows if kinds[n] == "choice" and not lists[n]]
+    letters = [(n, "") for n, _ in rows if lists[n] and re.fullmatch("[A-Z]", golds[n].strip())]
+    what = "empty, so these problems get no self-written hint; --solution-key names a column"
+    found = _found(prepared, "solution", what, missing, is_note=True)
+    what = "no options on lines of their own, (A) and (B); --options-key names a column of them"
+    found += _found(prepared, "problem", what, without)
+    what = "a letter of the listed options, but graded as mathematics; --kind choice grades it"
+    found += _found(prepared, "answer", what, letters)
+    return found + odd_golds(golds, prepared.places)
 
 
 def repeated_problems(prepared: Prepared) -> list[Finding]:
-    """Find rows with the same words as an earlier row but another id."""
-    pairs = repeated([row["problem"] for row in prepared.rows])
-    rows = [(number, f" = {prepared.places[first]}") for number, first in pairs]
-    return _found(prepared, "problem", "the same words as an earlier row", rows)
+    """Find rows with the same words as an earlier row but another id, and rows left out."""
+    first: dict[bytes, int] = {}  # by a digest: a million lists of words are gigabytes
+    rows: list[tuple[int, str]] = []
+    for number, row in enumerate(progress("looking for repeated problems", prepared.rows)):
+        digest = hashlib.sha256(" ".join(words(row["problem"])).encode()).digest()
+        if (other := first.setdefault(digest, number)) != number:
+            rows.append((number, f" = {prepared.places[other]}"))
+    found = _found(prepared, "problem", "the same words as an earlier row", rows)
+    if prepared.repeated:
+        numbers = tuple(range(len(prepared.repeated)))
+        what = "an earlier row again, with its answer; left out"
+        found.append(Finding("problem", what, numbers, prepared.repeated))
+    return found
 
 
 def unreadable_answers(prepared: Prepared, pool: VerifierPool) -> list[Finding]:
     """Find gold answers that are compared as text only, or cannot be graded in the time limit."""
     numbers_of: dict[str, list[int]] = defaultdict(list)  # by the answer
     for number, row in enumerate(prepared.rows):
-        if row["reward_model"]["kind"] == "maths":
+        if row["reward_model"]["kind"] == "maths" and not gold_fault(row["answer"]):
             numbers_of[row["answer"]].append(number)
     answers = list(numbers_of)
     unread: list[tuple[int, str]] = []
@@ -241,7 +234,7 @@ def overlaps(
     for path in benchmarks:
         known = read_problems(path)
         pairs = shared_pairs(texts, [each.text for each in known], size=size, min_share=min_share)
-        rows = [(pair.first, f" = {known[pair.second].id} ({pair.share:.0%})") for pair in pairs]
+        rows = [(first, f" = {known[second].id} ({share:.0%})") for first, second, share in pairs]
         findings += _found(prepared, "problem", f"text shared with {path}", rows)
     return findings
 
@@ -260,17 +253,6 @@ def _found(
     return [Finding(column, what, numbers, places, is_note)] if rows else []
 
 
-class Pair(NamedTuple):
-    """Two problems that share text, by their numbers in the two lists.
-
-    ``share`` is the part of the runs of the shorter problem that the longer one has too, in (0, 1].
-    """
-
-    first: int
-    second: int
-    share: float
-
-
 def words(text: str) -> Gram:
     """Return the words of a problem: lower case, without markup, letters and digits apart."""
     # Long runs of blanks would make some of the patterns quadratic.
@@ -280,24 +262,18 @@ def words(text: str) -> Gram:
     return tuple(_WORD.findall(_MARKUP.sub(" ", levelled)))
 
 
-def _runs(found: Gram, size: int) -> frozenset[Gram]:
-    if len(found) <= size:
-        return frozenset([found] if found else [])
-    return frozenset(found[start : start + size] for start in range(len(found) - size + 1))
-
-
 def shared_pairs(
     first: Sequence[str],
     second: Sequence[str],
     *,
     size: int = NGRAM_WORDS,
     min_share: float = MIN_SHARE,
-) -> list[Pair]:
+) -> list[tuple[int, int, float]]:
     """Return pairs of problems of two lists that share at least ``min_share`` of their runs.
 
-    A problem of less than ``size`` words, but more than four and a number among them, is looked for
-    in longer ones too. Runs that many problems of the second list hold, such as one instruction
-    behind each of them, tell nothing and are left out of problems that have others.
+    Runs that many problems of the second list hold, such as one instruction behind each of them,
+    are left out. A text shorter than a run is one run. Not covered: paraphrase, translation, other
+    numbers in the same text.
 
     Args:
         first: Texts, of a training file for example.
@@ -306,85 +282,27 @@ def shared_pairs(
         min_share: Smallest share that is reported, in (0, 1].
 
     Returns:
-        Pairs in the order of ``first``, then of ``second``.
+        Numbers of the two and the part of the runs of the one with fewer that the other has too.
     """
-    own_words = [words(text) for text in progress("reading words", first)]
-    known = [words(text) for text in second]
-    runs = [_runs(each, size) for each in known]
-    held = Counter(gram for each in dict(zip(known, runs, strict=True)).values() for gram in each)
+    runs = [_runs(text, size) for text in second]
+    held = Counter(gram for each in set(runs) for gram in each)
     common = {gram for gram, count in held.items() if count > _MOST_HOLDERS}
-    # Of a problem that has no others they tell something all the same.
-    common -= {gram for each in runs if each <= common for gram in each}
-    telling = [each - common for each in runs]
-    holders = _holders(telling)
-    short = _Short(own_words, known, size)
-    pairs: list[Pair] = []
-    for number, text in enumerate(progress("looking for shared text", own_words)):
-        own = _runs(text, size) - common
-        counts = Counter(holder for gram in own for holder in holders.get(gram, ()))
-        shares = {
-            other: count / min(len(own), len(telling[other])) for other, count in counts.items()
-        }
-        shares |= dict.fromkeys(short.held_with(number), 1.0)
-        pairs += [
-            Pair(number, other, share)
-            for other, share in sorted(shares.items())
-            if share >= min_share
-        ]
+    telling = [each - common or each for each in runs]
+    holders: dict[Gram, list[int]] = defaultdict(list)
+    for number, each in enumerate(telling):
+        for gram in each:
+            holders[gram].append(number)
+    pairs = []
+    for number, text in enumerate(progress("looking for shared text", first)):
+        own = _runs(text, size)
+        own = own - common or own
+        counts = Counter(other for gram in own for other in holders.get(gram, ()))
+        shares = {n: count / min(len(own), len(telling[n])) for n, count in counts.items()}
+        pairs += [(number, n, share) for n, share in sorted(shares.items()) if share >= min_share]
     return pairs
 
 
-def _holders(grams_of: Iterable[Iterable[Gram]]) -> dict[Gram, list[int]]:
-    """Return run -> the numbers of the texts that hold it."""
-    holders: dict[Gram, list[int]] = defaultdict(list)
-    for number, each in enumerate(grams_of):
-        for gram in each:
-            holders[gram].append(number)
-    return holders
-
-
-class _Short:
-    """Which texts hold a whole text of the other list that is shorter than a run."""
-
-    def __init__(self, first: Sequence[Gram], second: Sequence[Gram], size: int) -> None:
-        self._first, self._size = first, size
-        self._of_second = self._index(second)
-        self._holders: dict[int, list[int]] = defaultdict(list)  # of short texts of the first list
-        of_first = self._index(first)
-        for number, each in enumerate(second):
-            for short in self._found(each, of_first):
-                self._holders[short].append(number)
-
-    def held_with(self, number: int) -> set[int]:
-        """Return the texts of the second list that text ``number`` of the first holds or is in."""
-        return {*self._found(self._first[number], self._of_second), *self._holders.get(number, ())}
-
-    def _index(self, texts: Sequence[Gram]) -> dict[Gram, list[tuple[int, Gram]]]:
-        """Return the first words of the short texts -> number and text."""
-        index: dict[Gram, list[tuple[int, Gram]]] = defaultdict(list)
-        for number, each in enumerate(texts):
-            # Without a number it may be any phrase.
-            if _FEWEST_WORDS <= len(each) < self._size and any(map(str.isdigit, each)):
-                index[each[:_FEWEST_WORDS]].append((number, each))
-        return index
-
-    def _found(self, text: Gram, index: Mapping[Gram, list[tuple[int, Gram]]]) -> Iterator[int]:
-        for start in range(len(text) - _FEWEST_WORDS + 1):
-            for number, short in index.get(text[start : start + _FEWEST_WORDS], ()):
-                end = start + len(short)
-                around = (*text[max(0, start - 1) : start], *text[end : end + 1])
-                # 2+3 is no problem within 2+3*4.
-                if text[start:end] == short and all(map(str.isalpha, around)):
-                    yield number
-
-
-def repeated(texts: Sequence[str]) -> list[tuple[int, int]]:
-    """Return numbers of texts with the words of an earlier one, each with the earliest such."""
-    earliest: dict[bytes, int] = {}  # by a digest: a million lists of words are gigabytes
-    found: list[tuple[int, int]] = []
-    for number, text in enumerate(progress("looking for repeated problems", texts)):
-        digest = hashlib.sha256(" ".join(words(text)).encode("utf-8", "surrogatepass")).digest()
-        first = earliest.setdefault(digest, number)
-        if first != number:
-            found.append((number, first))
-    return found
+def _runs(text: str, size: int) -> frozenset[Gram]:
+    found = words(text)
+    starts = range(max(len(found) - size + 1, 1))
+    return frozenset(found[start : start + size] for start in starts) if found else frozenset()

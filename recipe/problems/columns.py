@@ -8,7 +8,8 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,8 +19,19 @@ import pyarrow.parquet as pq
 
 from recipe.hint.prompt import ANSWER_SYSTEM_PROMPT
 from recipe.problems.progress import progress
-from recipe.problems.rows import FieldFault, check_names, check_row, short
-from recipe.problems.schema import HINT_COLUMN_PREFIX, Problem, content_id, problem_from_row
+from recipe.problems.rows import check_names, checked_problem
+from recipe.problems.schema import (
+    HINT_COLUMN_PREFIX,
+    LAST_TURN,
+    PROBLEM,
+    SOLUTION,
+    TRUTH,
+    FieldFault,
+    Problem,
+    content_id,
+    field,
+    find,
+)
 from recipe.run.errors import DataError, one_line
 from recipe.run.whole_file import whole_file
 from recipe.verify.schema import Kind
@@ -41,6 +53,20 @@ SCHEMA = pa.schema(
         ("extra_info", pa.struct([("index", pa.string()), ("split", pa.string())])),
     ]
 )
+# Names that verl's batches and its queue use themselves. Columns of a file that are called so stay
+# behind when verl's data set is built.
+RESERVED = frozenset(
+    "uid raw_prompt raw_prompt_ids dummy_tensor tools_kwargs interaction_kwargs agent_name validate"
+    " global_steps __rollout_n__ __do_sample__ prompts responses input_ids attention_mask"
+    " position_ids response_mask loss_mask rollout_log_probs old_log_probs ref_log_prob rm_scores"
+    " token_level_scores token_level_rewards advantages returns values entropys entropy num_turns"
+    " extra_fields metrics multi_modal_data multi_modal_inputs reward_extra_info routed_experts"
+    " teacher_logprobs teacher_ids teacher_log_probs rollout_is_weights tool_extra_fields acc"
+    " reward hint_state __num_turns__ log_probs no_lora_adapter prompt_ids response_ids session_id"
+    " response_logprobs reward_score prompt_length response_length priority mm_processor_kwargs"
+    " spec_num_accepted_tokens spec_num_draft_tokens spec_num_verify_steps".split()
+)
+MEDIA = ("images", "videos", "audios")  # verl's names; prompts are of text here
 # The turn of a mathematics problem is the problem alone: the system prompt asks for the box.
 REQUESTS: dict[str, str] = {
     "choice": "\n\nGive the letter of the right option as the final answer, as in \\boxed{A}.",
@@ -51,9 +77,9 @@ SYSTEM_PROMPTS: dict[str, str] = {
 }
 _ABILITIES = {"maths": "math", "choice": "choice", "program": "code"}
 _BATCH_ROWS = 1024
-_MAX_DEPTH = 40  # of lists and objects in others: the reader of parquet gives up at 50 lists
-# Beginnings of further columns that training reads.
-_MORE = (HINT_COLUMN_PREFIX, "first_attempts", "__rollout_n__")
+# Further columns that are read.
+_MORE = {name.split(".")[0] for name in (*PROBLEM, *SOLUTION, *TRUTH)}
+_MORE |= {"raw_prompt", "setup", "test_imports", "first_attempts"}
 
 
 class Labels(NamedTuple):
@@ -68,29 +94,28 @@ _LABELS = Labels()
 
 
 @dataclass(frozen=True, slots=True)
-class FileReport:
-    """What a file that keeps the contract holds; the numbers count rows.
+class ProblemFile:
+    """A file that keeps the contract; a problem's place in the list is its row.
 
-    ``num_content_ids`` rows have no ``extra_info.index`` and are known by their problem's text.
+    ``found`` says where what was found, ``reserved`` are columns that do not travel.
     """
 
     path: str
-    num_rows: int
-    num_without_solution: int
-    num_content_ids: int
+    problems: list[Problem]
+    found: str
+    reserved: tuple[str, ...] = ()
+
+    @property
+    def num_with_solution(self) -> int:
+        """How many problems have a solution."""
+        return sum(bool(problem.solution.strip()) for problem in self.problems)
 
     def summary(self) -> str:
-        """Return one line for the log of a run."""
-        line = f"{self.path}: {self.num_rows} problems, "
-        if self.num_without_solution:
-            line += (
-                f"{self.num_without_solution} without a solution (these get no self-written hint)"
-            )
-        else:
-            line += "all with a solution"
-        if self.num_content_ids:
-            line += f", {self.num_content_ids} with an id made from their text"
-        return line
+        """Return one line: how many problems, with a solution, and where each thing was found."""
+        return (
+            f"{self.path}: {len(self.problems)} problems, {self.num_with_solution} with a solution"
+            f" ({self.found})"
+        )
 
 
 def make_row(
@@ -128,14 +153,11 @@ def make_row(
     }
 
 
-def write_rows(
-    rows: Iterable[Mapping[str, Any]], path: str | Path, places: Sequence[str] = ()
-) -> None:
+def write_rows(rows: Iterable[Mapping[str, Any]], path: str | Path) -> None:
     """Write ``rows`` in their order; equal rows give equal bytes.
 
     Columns beyond the contract (``hint_level_1``) are kept, in the order of their names. The file
-    appears whole or not at all: it is written beside its place and then moved. ``places`` say where
-    each row came from, for messages about a column.
+    appears whole or not at all: it is written beside its place and then moved.
 
     Raises:
         DataError: If the rows break the contract, or the name does not end in ``.parquet``.
@@ -144,9 +166,9 @@ def write_rows(
     path = Path(path)
     rows = list(rows)
     _check_name(path)
-    for _ in _problems(path, rows):
+    for _ in _checked(path, rows, ""):
         pass
-    write_table(_table(rows, places or [f"{path}: row {n}" for n in range(len(rows))]), path)
+    write_table(_table(rows, str(path)), path)
 
 
 def write_table(table: pa.Table, path: str | Path) -> None:
@@ -220,133 +242,148 @@ def _check_name(path: Path) -> None:
         raise DataError(f"{path}: the name must end in .parquet, by which verl picks its reader")
 
 
-def read_problems(path: str | Path) -> list[Problem]:
+def read_problems(path: str | Path, solution_key: str = "") -> list[Problem]:
     """Return the problems of a file, in its order.
 
     Raises:
         DataError: If the file breaks the contract.
     """
-    return [problem for problem, _ in _problems(path, _rows(Path(path)))]
+    return read_file(path, solution_key).problems
 
 
-def check_file(path: str | Path) -> FileReport:
+def read_file(path: str | Path, solution_key: str = "") -> ProblemFile:
     """Read a whole file before anything is started.
+
+    Args:
+        path: The file.
+        solution_key: Where its solutions are, if not where the contract looks; dotted.
 
     Raises:
         DataError: Naming the file, and the row and the column if one is at fault.
     """
-    num_rows = num_without_solution = num_content_ids = 0
-    for problem, is_given in _problems(path, _rows(Path(path))):
-        num_rows += 1
-        num_without_solution += not problem.solution.strip()
-        num_content_ids += not is_given
-    return FileReport(str(path), num_rows, num_without_solution, num_content_ids)
-
-
-def _table(rows: list[Mapping[str, Any]], places: Sequence[str]) -> pa.Table:
-    extra = sorted({name for row in rows for name in row} - set(SCHEMA.names))
-    types = {field.name: field.type for field in SCHEMA} | dict.fromkeys(extra)
-    columns = {}
-    for name, kind in types.items():
-        try:
-            columns[name] = _column(name, rows, kind)
-        except UnicodeEncodeError as error:
-            place = places[_first_unlike(name, rows, kind)]
-            shown = name.encode(errors="backslashreplace").decode()
-            raise DataError(
-                f"{place}, column `{shown}`: holds half of a surrogate pair, which is not text;"
-                " write it in UTF-8"
-            ) from error
-        except (pa.ArrowException, OverflowError) as error:
-            place = places[_first_unlike(name, rows, kind)]
-            raise DataError(
-                f"{place}, column `{name}`: mixes types with the rows before, and a column has one:"
-                f" {one_line(error, 200)}; write all its values alike, or take the column out"
-            ) from error
-        if why := _unstorable(columns[name].type):
-            values = [row.get(name) for row in rows]
-            first = next(number for number, value in enumerate(values) if value is not None)
-            raise DataError(
-                f"{places[first]}, column `{name}`: {why}, which parquet cannot store, got"
-                f" {short(values[first])}; take the column out"
-            )
-    return pa.table(columns)
-
-
-def _column(name: str, rows: Sequence[Mapping[str, Any]], kind: pa.DataType | None) -> pa.Array:
-    if any(name in row for row in rows):
-        name.encode()  # refuses half of a surrogate pair, as the values' texts do
-    return pa.array([row.get(name) for row in rows], kind)
-
-
-def _first_unlike(name: str, rows: Sequence[Mapping[str, Any]], kind: pa.DataType | None) -> int:
-    """Return the number of the first row that no column can hold with those before it."""
-    low, high = 0, len(rows) - 1
-    while low < high:
-        middle = (low + high) // 2
-        try:
-            _column(name, rows[: middle + 1], kind)
-            low = middle + 1
-        except (pa.ArrowException, OverflowError, UnicodeEncodeError):
-            high = middle
-    return low
-
-
-def _unstorable(kind: pa.DataType, depth: int = 0) -> str:
-    """Return why parquet cannot hold a type; nothing where it can."""
-    if depth > _MAX_DEPTH:
-        return f"is nested more than {_MAX_DEPTH} deep"
-    parts = [kind.field(number).type for number in range(kind.num_fields)]
-    if pa.types.is_struct(kind) and not parts:
-        return "holds empty objects alone"
-    return next(filter(None, (_unstorable(part, depth + 1) for part in parts)), "")
-
-
-def _rows(path: Path) -> Iterator[Row]:
-    """Yield a file's rows with the contract's columns and what else trains, read in batches."""
-    if not path.is_file():
-        what = "is not a file but a folder or a pipe" if path.exists() else "no such file"
-        raise DataError(f"{path}: {what}; main_prepare.py writes one (docs/data.md)")
+    path = Path(path)
+    check_there(path)
     with _opened(path) as file:
         names = file.schema_arrow.names
         check_names(str(path), names)
-        missing = [f"`{name}`" for name in ("prompt", "problem") if name not in names]
-        if "reward_model" not in names and "answer" not in names:
-            missing.append("`reward_model` (or `answer`)")
-        if missing:
+        _check_columns(path, file, solution_key)
+        wanted = _MORE | set(SCHEMA.names) | {solution_key, solution_key.split(".")[0]}
+        wanted = [name for name in names if name in wanted or name.startswith(HINT_COLUMN_PREFIX)]
+        batches = file.iter_batches(_BATCH_ROWS, columns=wanted)
+        rows = (row for batch in batches for row in batch.to_pylist())
+        problems: list[Problem] = []
+        counts = {what: Counter[str]() for what in ("problem", "solution", "answer", "id")}
+        for problem, row in _checked(path, rows, solution_key):
+            problems.append(problem)
+            text, solution, truth = find(row, solution_key)
+            found = (text or LAST_TURN, solution, truth, _where_id(row))
+            for count, name in zip(counts.values(), found, strict=True):
+                count[name] += 1
+    reserved = tuple(sorted(RESERVED & set(names)))
+    found = "; ".join(f"{what}: {listed(count)}" for what, count in counts.items())
+    return ProblemFile(str(path), problems, found, reserved)
+
+
+def check_there(path: str | Path) -> None:
+    """Check that a file exists.
+
+    Raises:
+        DataError: With the command that makes it.
+    """
+    path = Path(path)
+    if not path.is_file():
+        what = "is not a file but a folder or a pipe" if path.exists() else "no such file"
+        raise DataError(f"{path}: {what}; {_advice(path)}")
+
+
+def _check_columns(path: Path, file: pq.ParquetFile, solution_key: str) -> None:
+    names = file.schema_arrow.names
+    if "prompt" not in names and "raw_prompt" not in names:
+        raise DataError(
+            f"{path}: column `prompt` is missing; the file has {', '.join(names)}; "
+            f"main_prepare.py {path} OUT.parquet makes one (docs/data.md)"
+        )
+    if not {name.split(".")[0] for name in TRUTH} & set(names):
+        raise DataError(
+            f"{path}: column `reward_model` (or `answer`) is missing; the file has "
+            f"{', '.join(names)}; main_prepare.py {path} OUT.parquet --answer-key COLUMN names it"
+        )
+    if solution_key and not {solution_key, solution_key.split(".")[0]} & set(names):
+        raise DataError(
+            f"{path}: no column {solution_key!r}, which data.solution_key names; the file has "
+            f"{', '.join(names)}"
+        )
+    for name in MEDIA:
+        if name in names and any(file.read([name])[name].to_pylist()):
             raise DataError(
-                f"{path}: column {', '.join(missing)} is missing; the file has"
-                f" {', '.join(names)} (docs/data.md)"
+                f"{path}: column `{name}` is not empty, and prompts are of text alone here: the "
+                f"model would not see it; take the column out, with the problems that need it"
             )
-        wanted = [n for n in names if n in SCHEMA.names or n.startswith(_MORE)]
-        for batch in file.iter_batches(_BATCH_ROWS, columns=wanted):
-            yield from batch.to_pylist()
 
 
-def _problems(
-    path: str | Path, rows: Iterable[Mapping[str, Any]]
-) -> Iterator[tuple[Problem, bool]]:
-    """Yield checked problems, each with whether its id was given; ids are unique."""
+def _advice(path: Path) -> str:
+    """Return what makes a file that is not there."""
+    if path.stem == "sage_train":
+        return (
+            "python recipe/hint/main_prepare.py sage_train data/sage_train.parquet --revision "
+            "COMMIT makes it (or --from train.parquet, a copy of baohao/sage_train's; docs/data.md)"
+        )
+    return "main_prepare.py writes one (docs/data.md)"
+
+
+def _where_id(row: Mapping[str, Any]) -> str:
+    return "" if field(row, "extra_info.index") in (None, "") else "extra_info.index"
+
+
+def listed(count: Counter[str]) -> str:
+    """Return where something was found: one name, or several with how many rows each."""
+    if len(count) == 1:
+        return next(iter(count)) or "none"
+    return ", ".join(f"{name or 'none'} {number}" for name, number in count.most_common())
+
+
+def _table(rows: list[Mapping[str, Any]], path: str) -> pa.Table:
+    extra = sorted({name for row in rows for name in row} - set(SCHEMA.names))
+    types = {each.name: each.type for each in SCHEMA} | dict.fromkeys(extra)
+    columns = {}
+    for name, kind in types.items():
+        values = [row.get(name) for row in rows]
+        if any(isinstance(each, Mapping) and len(each) > _num_fields(kind) for each in values):
+            kind = None  # further fields than the contract's
+        try:
+            columns[name] = pa.array(values, kind)
+        except (pa.ArrowException, OverflowError, UnicodeEncodeError) as error:
+            kinds = ", ".join(sorted({type(each).__name__ for each in values}))
+            shown = name.encode(errors="backslashreplace").decode()
+            raise DataError(
+                f"{path}, column `{shown}`: cannot be stored ({kinds}): {one_line(error, 200)}; "
+                f"write all its values alike, or take the column out"
+            ) from error
+    return pa.table(columns)
+
+
+def _num_fields(kind: pa.DataType | None) -> int:
+    return kind.num_fields if kind is not None else 0
+
+
+def _checked(
+    path: str | Path, rows: Iterable[Mapping[str, Any]], solution_key: str
+) -> Iterator[tuple[Problem, Mapping[str, Any]]]:
+    """Yield checked problems, each with its row; ids are unique."""
     first_row: dict[str, int] = {}
     for number, row in enumerate(progress(f"checking {path}", rows)):
         try:
-            check_row(row)
+            problem = checked_problem(row, solution_key)
         except FieldFault as fault:
             raise DataError(f"{path}: row {number}, column `{fault.column}`: {fault}") from fault
-        problem = problem_from_row(row)
-        is_given = (row.get("extra_info") or {}).get("index") is not None
-        if problem.id in first_row:
-            both = f"{path}: rows {first_row[problem.id]} and {number}"
-            if is_given:
-                raise DataError(
-                    f"{both} have the same `extra_info.index` {problem.id!r}; give every row its"
-                    " own, or leave `index` out: ids are then made from the problems' texts"
-                )
+        first = first_row.setdefault(problem.id, number)
+        if first != number:
+            same = "the same problem" if _where_id(row) == "" else f"the same id {problem.id!r}"
             raise DataError(
-                f"{both}, column `problem`: the same text twice and no `extra_info.index`;"
-                " drop one, or give every row an index of its own"
+                f"{path}: rows {first} and {number} have {same} (`extra_info.index`), and would "
+                f"share one record; main_prepare.py {path} OUT.parquet leaves repeated problems "
+                f"out, else give each an id of its own"
             )
-        first_row[problem.id] = number
-        yield problem, is_given
+        yield problem, row
     if not first_row:
         raise DataError(f"{path}: no rows; at least one problem is needed")

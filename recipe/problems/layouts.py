@@ -15,7 +15,7 @@ from typing import NamedTuple
 from recipe.problems.columns import Row
 from recipe.problems.prepare import Keys, Origin, with_options
 from recipe.problems.records import Fields, text, texts
-from recipe.problems.rows import FieldFault
+from recipe.problems.schema import FieldFault
 from recipe.verify.maths.grade import last_box
 
 MakeRow = Callable[[Fields, Origin], Row]
@@ -52,21 +52,23 @@ def _columns(keys: Keys, *needs: str) -> Layout:
 
     @_needs(*(needs or (keys.problem, keys.answer)))
     def layout(fields: Fields, origin: Origin) -> Row:
-        row_id = text(fields, keys.id_column).strip().removesuffix(".json")
-        return keys.row({**fields, keys.id_column: row_id}, origin)
+        row_id = text(fields, keys.id).strip().removesuffix(".json")
+        return keys.row({**fields, keys.id: row_id}, origin)
 
     return layout
 
 
-plain = _columns(Keys())
-question = _columns(Keys("question"))
-math500 = _columns(Keys(id="unique_id"), "unique_id", "answer")
+_PLAIN = Keys("problem", "answer", id="id")
+plain = _columns(_PLAIN)
+question = _columns(replace(_PLAIN, problem="question"))
+math500 = _columns(replace(_PLAIN, id="unique_id"), "unique_id", "answer")
+matharena = _columns(replace(_PLAIN, id="problem_idx"), "problem", "answer", "problem_idx")
 
 
 @_needs("problem", "answer")
 def plain_choice(fields: Fields, origin: Origin) -> Row:
     """Read options as ``A. ...`` lines at the end of the problem, after ``Options:``."""
-    keys = Keys(kind="choice")
+    keys = replace(_PLAIN, kind="choice")
     row = keys.row(fields, origin)
     question, mark, block = row["problem"].rpartition("\nOptions:\n")
     if not mark:
@@ -85,7 +87,9 @@ def plain_choice(fields: Fields, origin: Origin) -> Row:
 def sage(fields: Fields, origin: Origin) -> Row:
     """Read the release's own rows, whose indexes need not be unique."""
     source = text(fields, "data_source").strip() or origin.source
-    return Keys().row({**fields, "id": None}, replace(origin, source=source))
+    extra_info = {**(fields.get("extra_info") or {}), "index": None}
+    fields = {**fields, "id": None, "extra_info": extra_info}
+    return _PLAIN.row(fields, replace(origin, source=source))
 
 
 @_needs("question", "final_answer")

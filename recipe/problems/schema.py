@@ -1,4 +1,8 @@
-"""One problem of a data file, and how a row becomes one."""
+"""One problem, and how a row of a data file becomes one: the contract of ``docs/data.md``.
+
+Needed are a prompt (turns, or a text) and a ground truth; everything else is looked for where
+verl's own files, the release's and ours have it. Names with a dot are fields within a column.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +10,31 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from numbers import Integral
+from typing import Any, NamedTuple, get_args
 
 from recipe.run.errors import DataError
+from recipe.verify.programs.setup import with_setup
 from recipe.verify.schema import Kind
 
 HINT_COLUMN_PREFIX = "hint_level_"
 HINT_COLUMN = HINT_COLUMN_PREFIX + "{level}"
+KINDS: tuple[Kind, ...] = get_args(Kind)
+# Where the contract looks, in this order. A problem's text that is nowhere is the last user turn.
+PROBLEM = ("problem", "question", "extra_info.question")
+SOLUTION = ("solution", "extra_info.solution", "extra_info.answer")
+TRUTH = ("reward_model.ground_truth", "answer")
+LAST_TURN = "the last user turn"
+_NO_SOURCE = "unknown"  # as verl calls it
+
+
+class FieldFault(DataError):
+    """One field of one row cannot be used; the reader adds the file and the place."""
+
+    def __init__(self, column: str, what: str) -> None:
+        super().__init__(what)
+        self.column = column
+        self.what = what
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,46 +60,191 @@ class Problem:
     first_attempts: tuple[str, ...] = ()
 
 
-def problem_from_row(row: Mapping[str, Any]) -> Problem:
+class Found(NamedTuple):
+    """Where a row has what, by dotted names; empty: nowhere."""
+
+    text: str
+    solution: str
+    truth: str
+
+
+def problem_from_row(row: Mapping[str, Any], solution_key: str = "") -> Problem:
     """Return the problem of one row, as the file or verl's data set class gives it.
 
-    ``raw_prompt`` is verl's name for the column ``prompt`` once the row is loaded; both are
-    accepted. The solution stays empty when the file has none: the answer never takes its place.
+    ``raw_prompt`` is verl's name for the column ``prompt`` once the row is loaded.
+
+    Args:
+        row: Its columns.
+        solution_key: Where solutions are, if not where the contract looks; dotted.
 
     Raises:
-        DataError: If the conversation or the ground truth is missing.
+        FieldFault: If the conversation or the ground truth is missing or none.
     """
-    messages = row.get("raw_prompt", row.get("prompt"))
-    if messages is None or not len(messages):
-        raise DataError("a row has neither `raw_prompt` nor `prompt`; see docs/data.md")
-    turns = tuple({"role": turn["role"], "content": turn["content"]} for turn in messages)
-    text = row.get("problem") or turns[-1]["content"]
-    reward = row.get("reward_model") or {}
-    truth = reward.get("ground_truth", row.get("answer"))
-    if truth is None:
-        raise DataError(f"no `reward_model.ground_truth` for the problem {text[:60]!r}")
-    extra_info = row.get("extra_info") or {}
-    index = extra_info.get("index")
-    first_attempts = row.get("first_attempts")
-    data_source = row.get("data_source", "")
-    call = {"data_source": data_source, "ground_truth": truth, "extra_info": extra_info}
+    turns = conversation(row)
+    found = find(row, solution_key)
+    kind = read_kind(row)
+    truth = field(row, found.truth)
+    data_source = row.get("data_source")
+    data_source = _NO_SOURCE if data_source in (None, "") else str(data_source)
+    text = field(row, found.text) or turns[-1]["content"]
+    extra_info = row.get("extra_info")
+    call = {"data_source": data_source, "ground_truth": truth, "extra_info": extra_info or {}}
+    attempts = row.get("first_attempts")
     return Problem(
-        id=str(index) if index is not None else content_id(text),
+        id=row_id(row, text),
         messages=turns,
         text=text,
-        solution=row.get("solution") or "",
-        answer=str(truth),
-        data_source=str(data_source),
-        kind=reward.get("kind") or "maths",
+        solution=field(row, found.solution) or "",
+        answer=truth_text(truth, kind, found.truth, row),
+        data_source=data_source,
+        kind=kind,
         hints=hint_columns(row),
         row=json.dumps(call, default=_plain),
-        first_attempts=tuple(first_attempts) if first_attempts is not None else (),
+        first_attempts=tuple(attempts) if attempts is not None else (),
     )
+
+
+def field(row: Mapping[str, Any], name: str) -> Any:
+    """Return a column, or by a dotted name a field within one; ``None`` where there is none."""
+    if name in row:
+        return row[name]
+    value: Any = row
+    for part in name.split("."):
+        value = value.get(part) if isinstance(value, Mapping) else None
+    return value
+
+
+def find(row: Mapping[str, Any], solution_key: str = "") -> Found:
+    """Return where a row has its text, its solution and its ground truth.
+
+    The ground truth alone is no solution, wherever it stands.
+    """
+    there = [name for name in TRUTH if name.split(".")[0] in row] or [TRUTH[-1]]
+    truth = next((name for name in there if not is_missing(field(row, name))), there[0])
+    text = next((name for name in PROBLEM if is_text(field(row, name))), "")
+    names = (solution_key,) if solution_key else SOLUTION
+    own = str(field(row, truth)).strip()
+    solution = next(
+        (name for name in names if is_text(each := field(row, name)) and each.strip() != own), ""
+    )
+    return Found(text, solution, truth)
+
+
+def conversation(row: Mapping[str, Any]) -> tuple[dict[str, str], ...]:
+    """Return a row's turns; a prompt that is a text is the user's one turn.
+
+    Raises:
+        FieldFault: If they are none that can be asked.
+    """
+    prompt = row["prompt"] if row.get("prompt") is not None else row.get("raw_prompt")
+    turns = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else prompt
+    if turns is None or isinstance(turns, Mapping) or not len(turns):
+        raise FieldFault("prompt", f"expected turns of role and content, or a text, got {prompt!r}")
+    for place, turn in enumerate(turns):
+        if not isinstance(turn, Mapping) or not is_text(turn.get("role")):
+            raise FieldFault("prompt", f"turn {place} is not a role and a content: {short(turn)}")
+        if not isinstance(content := turn.get("content"), str):
+            raise FieldFault("prompt", f"the content of turn {place} is not text: {short(content)}")
+    if turns[-1]["role"] != "user":
+        what = f"the last turn must be the user's, it is the {turns[-1]['role']}'s"
+        raise FieldFault("prompt", what)
+    if not turns[-1]["content"].strip():
+        raise FieldFault("prompt", "the last turn is empty")
+    return tuple({"role": turn["role"], "content": turn["content"]} for turn in turns)
+
+
+def read_kind(row: Mapping[str, Any]) -> Kind:
+    """Return the kind that ``reward_model.kind`` names, ``maths`` where it does not.
+
+    Raises:
+        FieldFault: If it is none.
+    """
+    kind = field(row, "reward_model.kind") or "maths"
+    if kind not in KINDS:
+        what = f"expected one of {', '.join(KINDS)}, got {short(kind)}"
+        raise FieldFault("reward_model.kind", what)
+    return kind
+
+
+def truth_text(value: Any, kind: Kind, column: str, row: Mapping[str, Any]) -> str:
+    """Return a ground truth as the verifier reads it.
+
+    A list is joined by commas, the tests of a program by line ends. ``setup``, of a program's
+    mapping or its row, and the row's ``test_imports`` stand before the program.
+
+    Raises:
+        FieldFault: If it is missing, or no text, number, list or mapping.
+    """
+    value = value.tolist() if hasattr(value, "tolist") else value
+    if is_missing(value) or isinstance(value, bool):
+        raise FieldFault(column, f"the ground truth is missing: {short(value)}")
+    if kind != "program":
+        return _joined(value, ", ", column)
+    parts = value if isinstance(value, Mapping) else {"tests": value}
+    tests = next((parts[name] for name in ("tests", "test", "test_list") if parts.get(name)), "")
+    names = ("setup", "test_imports", "test_setup_code")
+    setups = [each for name in names if (each := parts.get(name) or row.get(name))]
+    setup = "\n".join(_joined(each, "\n", "setup") for each in setups)
+    return with_setup(setup, _joined(tests, "\n", column))
+
+
+def _joined(value: Any, between: str, column: str) -> str:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list | tuple):
+        return between.join(_joined(each, between, column) for each in value)
+    if isinstance(value, Mapping):
+        return json.dumps(value, default=_plain)
+    if isinstance(value, float) and value.is_integer():  # of a column with gaps
+        return str(int(value))
+    if value is None or isinstance(value, bool) or str(value) in ("nan", "inf", "-inf"):
+        raise FieldFault(column, f"holds no text or number: {short(value)}")
+    return str(value)
+
+
+def row_id(row: Mapping[str, Any], text: str) -> str:
+    """Return the id of a row: its ``extra_info.index``, a text; else one made from the problem.
+
+    An integer numbers the rows of one file, as verl's own preparations do: files share it, so the
+    text's digest stands behind it.
+
+    Raises:
+        FieldFault: If the index is something else.
+    """
+    index = field(row, "extra_info.index")
+    if isinstance(index, float) and index.is_integer():  # of a column with gaps
+        index = int(index)
+    if index is None or index == "":
+        return content_id(text)
+    if isinstance(index, Integral) and not isinstance(index, bool):
+        return f"{index}-{content_id(text)[4:12]}"
+    if not isinstance(index, str) or not is_text(index) or not index.isprintable():
+        what = f"expected a text that can be printed, or an integer, got {short(index)}"
+        raise FieldFault("extra_info.index", what)
+    return index
 
 
 def content_id(text: str) -> str:
     """Return a stable id for a problem without one: 16 hex digits of its text's sha256."""
     return "sha-" + hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def is_text(value: Any) -> bool:
+    """Return whether a value is a text that is not blank."""
+    return isinstance(value, str) and bool(value.strip())
+
+
+def is_missing(value: Any) -> bool:
+    """Return whether a value is nothing, a blank text, an empty list, or a gap of a data frame."""
+    if isinstance(value, str | list | tuple):
+        return not value or (isinstance(value, str) and not value.strip())
+    return value is None or value != value  # noqa: PLR0124 - nan
+
+
+def short(value: Any) -> str:
+    """Return a value as a message shows it, 60 characters at most."""
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
 
 
 def hint_columns(row: Mapping[str, Any]) -> tuple[tuple[str, ...], ...]:

@@ -20,7 +20,7 @@ from recipe.problems.prepare import Origin, Prepared, prepare
 from recipe.problems.records import read_records
 from recipe.run.errors import DataError, one_line
 
-PROBE_LIMIT_S = 30.0
+PROBE_LIMIT_S = 10.0
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 
 
@@ -99,6 +99,13 @@ _ALL = (
     Source("aime25", "math-ai/aime25", "563bb8404243c5f09de6ec262f2db674fe5bce9b",
            "Apache-2.0; problems (c) MAA", "maa.org",
            (plain,), _one("test", "test.jsonl", 30)),
+    # Public code names these three, and pins none.
+    Source("aime26", "MathArena/aime_2026", "", _UNSTATED, "maa.org",
+           (layouts.matharena, plain), _one("train", f"data/train{_SHARD}", 30)),
+    Source("hmmt25", "MathArena/hmmt_feb_2025", "", _UNSTATED, "hmmt.org",
+           (layouts.matharena, plain), _one("train", f"data/train{_SHARD}", 30)),
+    Source("hmmt26", "MathArena/hmmt_feb_2026", "", _UNSTATED, "hmmt.org",
+           (layouts.matharena, plain), _one("train", f"data/train{_SHARD}")),
     Source("amc23", "math-ai/amc23", "80815d37005feb82cd7f8fbc6901d5d3eff43057",
            "problems (c) MAA", "maa.org",
            (layouts.question, plain), _one("test", f"test{_SHARD}", 40)),
@@ -133,8 +140,12 @@ SOURCES: dict[str, Source] = {source.name: source for source in _ALL}
 
 
 def find_source(name: str) -> Source | None:
-    """Return the source of this name; case does not matter, nor ``-`` for ``_``."""
-    return SOURCES.get(name.lower().replace("-", "_"))
+    """Return the source of this name; case, ``-``, ``_`` and ``20`` before a year do not matter."""
+    return {_bare(each): source for each, source in SOURCES.items()}.get(_bare(name))
+
+
+def _bare(name: str) -> str:
+    return re.sub("20(?=2[0-9]$)", "", re.sub("[-_ ]|feb", "", name.lower()))
 
 
 def read_source(
@@ -187,7 +198,8 @@ def _files(source: Source, split: str, given: Path | None, revision: str) -> dic
     if not revision:
         raise DataError(
             f"{source.name}: no commit of {source.repo} is on record; give --revision COMMIT"
-            f" (they are listed on {source.home}/commits/main), or --from PATH"
+            f" (they are listed on {source.home}/commits/main), or --from PATH, a copy with the"
+            f" columns {' or '.join('+'.join(layout.needs) for layout in source.layouts)}"
         )
     return {name: fetch(source.repo, name, revision=revision) for name in names}
 
@@ -207,6 +219,7 @@ def fetch(repo: str, file: str, *, revision: str, probe_limit_s: float = PROBE_L
     """
     from httpx import HTTPError
     from huggingface_hub import (
+        constants,
         get_hf_file_metadata,
         hf_hub_download,
         hf_hub_url,
@@ -217,12 +230,15 @@ def fetch(repo: str, file: str, *, revision: str, probe_limit_s: float = PROBE_L
         raise DataError(f"the revision must be a commit of 40 hex digits, got {revision!r}")
     try:
         cached = try_to_load_from_cache(repo, file, revision=revision, repo_type="dataset")
+        if not isinstance(cached, str) and constants.HF_HUB_OFFLINE:
+            raise OSError("HF_HUB_OFFLINE is set, and the file is not in the cache; unset it")
         if not isinstance(cached, str):
             url = hf_hub_url(repo, file, repo_type="dataset", revision=revision)
             get_hf_file_metadata(url, timeout=probe_limit_s)
         return Path(hf_hub_download(repo, file, repo_type="dataset", revision=revision))
     except (HTTPError, OSError, RuntimeError) as error:  # the last one from the transfer library
-        why = f"{type(error).__name__}: {one_line(error, 200)}"
+        kind = "" if type(error) is OSError else f"{type(error).__name__}: "
+        why = f"{kind}{one_line(error, 200)}"
         gate = "; a gated set needs its terms accepted on its page, and `hf auth login`"
         raise DataError(
             f"{repo}, file {file}, commit {revision[:12]}: {why}; without the network, copy the"

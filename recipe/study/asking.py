@@ -27,7 +27,8 @@ class AskRunner(HintTaskRunner):
 
     def _run(self, config: DictConfig, folder: RunFolder, watchdog: Watchdog) -> dict[str, Any]:
         settings = settings_of(config)
-        [problem] = [each for path in config.data.val_files for each in read_problems(path)]
+        key = config.data.get("solution_key") or ""
+        [problem] = [each for path in config.data.val_files for each in read_problems(path, key)]
         folder.say("starting the vLLM replicas ...")
         with start_limit(config, watchdog):
             builder, worker, manager = start_replicas(config)

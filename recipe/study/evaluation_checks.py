@@ -8,7 +8,6 @@ from pathlib import Path
 from omegaconf import DictConfig
 
 from recipe.hint.adapter.preflight import data
-from recipe.hint.adapter.preflight.data import DataFile
 from recipe.hint.adapter.preflight.folder import check_places
 from recipe.hint.adapter.preflight.keys import check_reward, check_values
 from recipe.hint.adapter.preflight.machine import check_machine
@@ -32,6 +31,7 @@ from recipe.hint.settings import (
     settings_of,
     unread_settings,
 )
+from recipe.problems.columns import ProblemFile
 from recipe.run.checkpoints import MERGED, checkpoint_of, model_files
 from recipe.run.errors import ConfigError, DataError
 from recipe.run.paths import VAL, evaluation_folder, local_path
@@ -109,7 +109,7 @@ def preflight_evaluation(config: DictConfig, argv: Sequence[str] = ()) -> list[s
         f"evaluate  {plays}",
         model_line(served, model),
         *(
-            f"problems  {file.path}: {len(file.problems)} of {', '.join(names)}"
+            f"problems  {file.summary()} of {', '.join(names)}"
             for file, names in zip(files, sources, strict=True)
         ),
         f"samples   {val.n} of each, {total} in all, T={val.temperature} top_p={val.top_p}, "
@@ -122,14 +122,12 @@ def preflight_evaluation(config: DictConfig, argv: Sequence[str] = ()) -> list[s
     ]
 
 
-def _check_benchmarks(files: Sequence[DataFile]) -> None:
+def _check_benchmarks(files: Sequence[ProblemFile]) -> None:
     """Check that ids and file names are unique; one benchmark may be spread over files."""
     names: dict[str, str] = {}
     for file in files:
         for row, problem in enumerate(file.problems):
             place, source = f"{file.path}: row {row}", problem.data_source
-            if not source:
-                raise DataError(f"{place}, column `data_source`: empty; it names the benchmark")
             name = response_path(Path(), source).name
             if names.setdefault(name, source) != source:
                 raise DataError(

@@ -7,6 +7,7 @@ from recipe.verify.choice import choice_verdict
 from recipe.verify.functions import check_call, function_verdict
 from recipe.verify.maths import grade as maths
 from recipe.verify.options import GradeOptions
+from recipe.verify.placeholders import is_placeholder
 from recipe.verify.programs import program
 from recipe.verify.schema import Item, Verdict
 
@@ -38,6 +39,8 @@ def quick_grade(item: Item, options: GradeOptions = _DEFAULTS) -> Verdict | None
     if item.kind == "choice":
         return choice_verdict(response, item.answer, item.problem, is_truncated=item.is_truncated)
     if item.kind == "maths":
+        if is_placeholder(item.answer):
+            return Verdict(0.0, "wrong", detail=f"the gold answer {item.answer!r} is no answer")
         return maths.quick_verdict(response, item.answer, item.is_truncated, item.problem)
     raise ValueError(f"kind={item.kind!r} has no verifier; use maths, choice or program")
 

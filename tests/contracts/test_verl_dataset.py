@@ -2,19 +2,28 @@
 
 import json
 import logging
+import re
+from pathlib import Path
 
 import datasets
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import torch
+import verl
+from layouts import LAYOUTS, SOLUTION_KEYS, write_layout
 from omegaconf import OmegaConf
+from tensordict import TensorDict
 from transformers import AutoTokenizer
-from verl.utils.dataset.rl_dataset import RLHFDataset
+from verl.utils import tensordict_utils as tu
+from verl.utils.dataset.rl_dataset import RLHFDataset, collate_fn
 
 from recipe import REPOSITORY
 from recipe.hint import main_prepare
-from recipe.hint.adapter.preflight.data import DataFile, check_alike
-from recipe.problems.columns import make_row, read_problems
+from recipe.hint.adapter.dataset import RowDataset
+from recipe.hint.adapter.preflight.data import check_alike
+from recipe.problems.columns import MEDIA, RESERVED, ProblemFile, make_row, read_problems
 from recipe.problems.schema import problem_from_row
 from recipe.run.errors import DataError
 
@@ -39,7 +48,9 @@ def load(tmp_path, monkeypatch):
     logging.getLogger("datasets").setLevel(logging.ERROR)
     tokenizer = AutoTokenizer.from_pretrained(TINY / "base")
     config = {"cache_dir": str(tmp_path), "max_prompt_length": 2048, "return_raw_chat": True}
-    return lambda *files: RLHFDataset(list(map(str, files)), tokenizer, OmegaConf.create(config))
+    return lambda *files, of=RLHFDataset: of(
+        list(map(str, files)), tokenizer, OmegaConf.create(config)
+    )
 
 
 def prepared(folder, kind):
@@ -96,7 +107,7 @@ def test_files_that_verl_cannot_put_together_are_refused_before_the_start(
         with_columns(tmp_path / f"{number}.parquet", **({"row_id": f"id {number}"} | columns))
         for number, columns in enumerate((first, second))
     ]
-    files = [DataFile(str(path), []) for path in paths]
+    files = [ProblemFile(str(path), [], "") for path in paths]
     if is_alike:
         check_alike(files, "data.train_files")
         assert len(load(*paths)) == 2
@@ -105,3 +116,44 @@ def test_files_that_verl_cannot_put_together_are_refused_before_the_start(
             check_alike(files, "data.train_files")
         with pytest.raises(ValueError, match="features"):
             load(*paths)
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_every_layout_gives_the_problems_that_the_preflight_saw(tmp_path, load, name):
+    path, key = write_layout(name, tmp_path), SOLUTION_KEYS.get(name, "")
+    data = load(path, of=RowDataset)
+    batch = tu.get_tensordict(collate_fn([data[n] for n in range(len(data))]))
+    assert not RESERVED & set(data.dataframe.column_names)
+    rows = [
+        {column: tu.unwrap_non_tensor_data(batch[column][n]) for column in batch.keys()}
+        for n in range(len(batch))
+    ]
+    seen, known = [problem_from_row(row, key) for row in rows], read_problems(path, key)
+    for one, other in zip(seen, known, strict=True):
+        for what in ("id", "messages", "text", "solution", "answer", "kind", "data_source"):
+            assert getattr(one, what) == getattr(other, what)
+    assert all(row["data_source"] is not None for row in rows)
+    assert all("reward_model" in row for row in rows)
+
+
+# Names that verl's trainers, its workers and its queue give to fields of a batch; some of those of
+# `data` are settings.
+_FIELD = re.compile(
+    r"(?:batch|data|batch_dict|fields?|row_dict|output)(?:\[|\.pop\(|\.get\()\"(\w+)\""
+)
+_KEPT = {"prompt", "data_source", "reward_model", "extra_info", "index"}
+
+
+def test_the_closed_list_has_every_name_that_verls_batches_and_a_tensordict_use():
+    root = Path(verl.__file__).parent
+    files = [*root.glob("trainer/ppo/v1/*.py"), root / "utils/dataset/rl_dataset.py"]
+    files += [root / "experimental/agent_loop/agent_loop.py"]
+    used = {name for file in files for name in _FIELD.findall(file.read_text("utf-8"))}
+    settings = OmegaConf.load(root / "trainer/config/_generated_ppo_trainer.yaml").data
+    assert len(used) > 30
+    assert sorted(used - RESERVED - _KEPT - set(MEDIA) - set(settings)) == []
+    # A TensorDict takes any name for a column of texts: none has to be reserved for its sake.
+    for name in dir(TensorDict):
+        column = np.array(["a", "b"], dtype=object)
+        batch = tu.get_tensordict({"dummy_tensor": torch.zeros(2, 1), name: column})
+        assert [tu.unwrap_non_tensor_data(each) for each in batch[name]] == ["a", "b"]

@@ -23,6 +23,7 @@ from verl.utils import tensordict_utils as tu
 
 from recipe.hint import metrics as hint_metrics
 from recipe.hint.adapter.credit import CreditMixin
+from recipe.hint.adapter.dataset import use_row_dataset
 from recipe.hint.adapter.models import ask_for_models, read_base_of_adapter
 from recipe.hint.adapter.preflight.folder import lacks_validation
 from recipe.hint.adapter.sampling_guard import drop_trained, guard, retry_failed
@@ -56,7 +57,7 @@ from recipe.study.evaluation.turns import TURN_FACTS, turn_metrics
 _SYNC = "the weight sync from the trainer to the vLLM replicas"
 _START_ANEW = "Give its weights as actor_rollout_ref.model.path with trainer.resume_mode=disable"
 # What `problem_from_row` needs to give a problem's id; it refuses a row without a ground truth.
-_ID_COLUMNS = {"raw_prompt", "problem", "reward_model", "extra_info", "answer"}
+_ID_COLUMNS = {"raw_prompt", "problem", "question", "reward_model", "extra_info", "answer"}
 
 
 class HintMixin(CreditMixin):
@@ -87,6 +88,7 @@ class HintMixin(CreditMixin):
 
     def _init_dataloader(self) -> None:
         """Build verl's; the run's last step, which saves, is in its last epoch at the latest."""
+        use_row_dataset(self.config)
         super()._init_dataloader()
         by_epochs = self.steps_per_epoch * self.config.trainer.total_epochs
         if self.total_training_steps > by_epochs:

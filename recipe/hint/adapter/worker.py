@@ -58,6 +58,7 @@ class HintWorker(_WorkerTQ):
         self._under_way: dict[str, tuple[Any, float]] = {}  # uid -> problem, when it began
         config = self.config
         self._settings = settings = settings_of(config)
+        self._solution_key = config.data.get("solution_key") or ""
         self._slots = asyncio.Semaphore(settings.max_in_flight)
         self._validation_slots = asyncio.Semaphore(validation_slots(config))
         engines = EngineBuilder(self, settings)
@@ -111,7 +112,7 @@ class HintWorker(_WorkerTQ):
         uid, partition = prompt["uid"], _partition(is_validation)
         name = uid
         try:
-            problem = problem_from_row(prompt)
+            problem = problem_from_row(prompt, self._solution_key)
             name = problem.id
             self._under_way[uid] = (name, time.monotonic())
             step = int(trajectory["step"])

@@ -27,6 +27,8 @@ TYPE_CHECKING = False  # as typing.TYPE_CHECKING, without the import
 if TYPE_CHECKING:
     from types import CodeType
 
+# A function, or a method of an object that its call makes: ``Solution().twoSum``.
+_CALLED = re.compile(r"[A-Za-z_]\w*(?:\(\))?(?:\.[A-Za-z_]\w*)*")
 # Names that no source text can spell.
 BEGIN, PASSED, HOLD, RELEASE = ".begin", ".passed", ".hold", ".release"
 BUILT, TYPE_OF, SAME = ".built", ".type", ".same"
@@ -174,7 +176,8 @@ def _imports(tree: ast.AST) -> list[tuple[str, str]]:
 def with_entry_point(tests: str, name: str) -> str:
     """Return tests in HumanEval's style, ``def check(candidate)``, with their call at the end."""
     is_called = re.search(r"^check\(", tests, re.MULTILINE)
-    if not name.isidentifier() or is_called or not re.search(r"^def check\(", tests, re.MULTILINE):
+    is_check = re.search(r"^def check\(", tests, re.MULTILINE)
+    if is_called or not is_check or not _CALLED.fullmatch(name):
         return tests
     return f"{tests}\n\ncheck({name})"
 

@@ -26,6 +26,7 @@ from recipe.verify.pool.processes import Line, WorkerDied
 from recipe.verify.programs.asserts_process import STARTED
 from recipe.verify.programs.blocks import LINE_END, code_block
 from recipe.verify.programs.sandbox import available_layers
+from recipe.verify.programs.setup import setup_of
 from recipe.verify.schema import Reason, Verdict
 
 _MAX_CODE_CHARS = 200_000
@@ -154,7 +155,7 @@ def run_program(
         reason, detail, number, is_over = "error", "", 0, True
         has_started = False
         try:
-            line.send({"source": source, "tests": tests}, deadline)
+            line.send({"source": setup_of(tests) + source, "tests": tests}, deadline)
             reason, detail, number, is_over = _receive(line, deadline, program, asserts)
         except (TimeoutError, _Waited) as late:
             what: Reason = "too_slow" if isinstance(late, _Waited) else "timeout"

@@ -1,381 +1,186 @@
-"""The parquet contract: what is written comes back, and every breach is named."""
+"""The contract: every layout is read, what is wrong with a row is named, columns come back."""
 
-import copy
 import os
-import subprocess
-import sys
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hub_files import write
+from layouts import LAYOUTS, PAIRS, SOLUTION_KEYS, ask, user, work, write_layout
 
 from recipe.hint.prompt import ANSWER_SYSTEM_PROMPT
-from recipe.problems.columns import (
-    SCHEMA,
-    FileReport,
-    Labels,
-    check_file,
-    make_row,
-    read_problems,
-    write_rows,
-)
-from recipe.problems.schema import content_id
+from recipe.problems.columns import Labels, make_row, read_file, read_problems, write_rows
+from recipe.problems.schema import content_id, problem_from_row
 from recipe.run.errors import DataError
 
-ROWS = [
-    make_row("1+1?", "2", solution="Count: $\\nu$\n2.", row_id="a", labels=Labels("sums")),
-    make_row("2+2?", "4", row_id="b", labels=Labels("sums")),
-    make_row("3+3?", "6", solution="Twice 3."),
+ROW = make_row("1+1?", "2", solution="Count.", row_id="a", labels=Labels("sums", "train"))
+SECOND = make_row("2+2?", "4", row_id="b")
+
+
+def write(path, rows):
+    names = {name: None for row in rows for name in row}
+    pq.write_table(pa.Table.from_pylist([names | row for row in rows]), path)
+    return path
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_every_layout_is_read_and_says_where_it_found_what(tmp_path, name):
+    _, (text, solution, answer) = LAYOUTS[name]
+    file = read_file(write_layout(name, tmp_path), SOLUTION_KEYS.get(name, ""))
+    assert f"problem: {text}; solution: {solution}; answer: {answer};" in file.summary()
+    assert [each.answer for each in file.problems] == [str(a * b) for a, b in PAIRS]
+    assert all(ask(*PAIRS[row]) in each.text for row, each in enumerate(file.problems))
+    assert len({each.id for each in file.problems}) == len(PAIRS)
+    if solution != "none":
+        assert work(*PAIRS[-1]) in file.problems[-1].solution
+    assert file.num_with_solution == sum(bool(each.solution) for each in file.problems)
+
+
+def test_rows_come_back_as_problems_with_their_further_columns(tmp_path):
+    path = tmp_path / "sums.parquet"
+    write_rows([ROW | {"hint_level_1": ["a", " "], "note": 5, "first_attempts": ["x"]}], path)
+    (problem,) = read_problems(path)
+    assert (problem.id, problem.text, problem.solution) == ("a", "1+1?", "Count.")
+    assert problem.messages[0] == {"role": "system", "content": ANSWER_SYSTEM_PROMPT}
+    assert (problem.hints, problem.first_attempts) == ((("a", ""),), ("x",))
+    assert pq.read_table(path)["note"].to_pylist() == [5]
+    before = path.read_bytes()
+    write_rows(pq.read_table(path).to_pylist(), path)
+    assert path.read_bytes() == before and os.listdir(tmp_path) == ["sums.parquet"]
+
+
+@pytest.mark.parametrize(
+    ("truth", "kind", "answer"),
+    [
+        (" 42 ", "maths", " 42 "),
+        (42, "maths", "42"),
+        (42.0, "maths", "42"),
+        (0.5, "maths", "0.5"),
+        (["1", "2"], "maths", "1, 2"),
+        ({"target": 5}, "maths", '{"target": 5}'),  # for a reward function of one's own
+        (["import math", "assert f(1) == 2"], "program", "import math\nassert f(1) == 2"),
+        ({"tests": "assert f(1)", "setup": ""}, "program", "assert f(1)"),
+    ],
+)
+def test_a_ground_truth_is_a_text_a_number_a_list_or_a_mapping(truth, kind, answer):
+    row = {"prompt": "x?", "reward_model": {"ground_truth": truth, "kind": kind}}
+    assert problem_from_row(row).answer == answer
+
+
+def test_the_answer_is_never_passed_off_as_a_solution():
+    row = {"prompt": "x?", "answer": "42", "extra_info": {"answer": " 42 "}}
+    assert problem_from_row(row).solution == ""
+    assert problem_from_row(row | {"solution": "6 * 7"}).solution == "6 * 7"
+    assert problem_from_row(row | {"why": "6 * 7"}, "why").solution == "6 * 7"
+
+
+def test_an_index_that_counts_rows_is_told_apart_by_the_text():
+    rows = [{"prompt": text, "answer": 1, "extra_info": {"index": 0}} for text in ("a?", "b?")]
+    first, second = (problem_from_row(row).id for row in rows)
+    assert first == f"0-{content_id('a?')[4:12]}" != second
+    assert problem_from_row({"prompt": "a?", "answer": 1}).id == content_id("a?")
+
+
+def changed(**columns):
+    return [ROW, {**SECOND, **columns}]
+
+
+SYSTEM = {"role": "system", "content": "x"}
+BREACHES = [
+    (changed(prompt=None), "row 1, column `prompt`: expected turns .* or a text, got None"),
+    (changed(prompt=[]), "row 1, column `prompt`: expected turns"),
+    (changed(prompt=[*user("x"), SYSTEM]), "row 1, .* last turn must be the user's, it is the sys"),
+    (changed(prompt=user(" ")), "row 1, column `prompt`: the last turn is empty"),
+    (changed(prompt=user(None)), "row 1, .* the content of turn 0 is not text: None"),
+    (
+        changed(reward_model={"ground_truth": None}, answer=None),
+        "row 1, column `reward_model.ground_truth`: the ground truth is missing: None",
+    ),
+    (changed(reward_model={"ground_truth": "nan"}), "row 1, .* nan is not a finite number"),
+    (changed(extra_info={"index": "a\x1b[2J"}), "row 1, .* a text that can be printed"),
+    (changed(extra_info={"index": "a"}), "rows 0 and 1 have the same id 'a'"),
+    ([{**ROW, "extra_info": None}] * 2, "rows 0 and 1 have the same problem .* main_prepare.py"),
+    (changed(data_source="a\x00"), "row 1, column `data_source`: holds a control character"),
+    (
+        changed(reward_model={"ground_truth": "2", "kind": "maths2"}),
+        "row 1, column `reward_model.kind`: expected one of maths, choice, program, got 'maths2'",
+    ),
+    (
+        changed(reward_model={"ground_truth": "BC", "kind": "choice"}),
+        "row 1, column `reward_model.ground_truth`: .* one letter from A to Z, got 'BC'",
+    ),
+    (
+        changed(problem="x\n(A) 1\n(B) 2", reward_model={"ground_truth": "D", "kind": "choice"}),
+        "row 1, .* the problem lists the options A, B, the answer is D",
+    ),
+    (
+        changed(reward_model={"ground_truth": "assert (", "kind": "program"}),
+        "row 1, .* the tests are not Python: '\\(' was never",
+    ),
+    (changed(hint_level_1=5), "row 1, column `hint_level_1`: expected a text or a list of texts"),
+    (changed(first_attempts="x"), "row 1, column `first_attempts`: expected a list of texts"),
 ]
 
 
-def changed(number, **fields):
-    rows = copy.deepcopy(ROWS)
-    rows[number].update(fields)
-    return rows
+@pytest.mark.parametrize(("rows", "message"), BREACHES, ids=[each for _, each in BREACHES])
+def test_a_breach_is_named_by_file_row_and_column(tmp_path, rows, message):
+    with pytest.raises(DataError, match=f"bad.parquet: {message}"):
+        read_file(write(tmp_path / "bad.parquet", rows))
+    with pytest.raises(DataError, match=f"new.parquet: {message}"):
+        write_rows(rows, tmp_path / "new.parquet")
+    assert os.listdir(tmp_path) == ["bad.parquet"]
 
 
-def test_rows_come_back_as_problems_in_their_order(tmp_path):
-    path = tmp_path / "sums.parquet"
-    write_rows(ROWS, path)
-    first, second, third = read_problems(path)
-    assert (first.id, first.text, first.answer) == ("a", "1+1?", "2")
-    assert (first.solution, first.data_source) == ("Count: $\\nu$\n2.", "sums")
-    assert first.messages == (
-        {"role": "system", "content": ANSWER_SYSTEM_PROMPT},
-        {"role": "user", "content": "1+1?"},
-    )
-    assert (second.id, second.solution) == ("b", "")
-    assert third.id == content_id("3+3?")
-    assert pq.read_schema(path).equals(SCHEMA)
+def without(name):
+    return [{column: value for column, value in ROW.items() if column != name}]
 
 
-def test_a_missing_solution_is_counted_and_the_answer_does_not_take_its_place(tmp_path):
-    write_rows(ROWS, tmp_path / "sums.parquet")
-    report = check_file(tmp_path / "sums.parquet")
-    assert report == FileReport(str(tmp_path / "sums.parquet"), 3, 1, 0)
-    assert "3 problems, 1 without a solution" in report.summary()
-    assert read_problems(tmp_path / "sums.parquet")[1].solution == ""
-
-
-def test_equal_rows_give_equal_bytes_and_nothing_else_is_left_in_the_folder(tmp_path):
-    write_rows(ROWS, tmp_path / "new" / "one.parquet")
-    write_rows(copy.deepcopy(ROWS), tmp_path / "new" / "two.parquet")
-    one, two = (tmp_path / "new" / name for name in ("one.parquet", "two.parquet"))
-    assert one.read_bytes() == two.read_bytes()
-    assert sorted(os.listdir(tmp_path / "new")) == ["one.parquet", "two.parquet"]
-
-
-def test_columns_beyond_the_contract_are_kept(tmp_path):
-    rows = [{**row, "hint_level_1": f"hint {number}"} for number, row in enumerate(ROWS)]
-    write_rows(rows, tmp_path / "hinted.parquet")
-    kept = pq.read_table(tmp_path / "hinted.parquet").column("hint_level_1").to_pylist()
-    assert kept == ["hint 0", "hint 1", "hint 2"]
-
-
-def test_the_files_of_the_release_are_read_with_integer_indexes(tmp_path):
-    rows = [
-        {
-            "prompt": [{"content": text, "role": "user"}],
-            "problem": text,
-            "solution": "think",
-            "answer": "1",
-            "extra_info": {"index": index, "split": "train"},
-        }
-        for index, text in ((7, "x?"), (8, "y?"))
-    ]
-    path = write(tmp_path / "release.parquet", rows)
-    assert [(problem.id, problem.answer) for problem in read_problems(path)] == [
-        ("7", "1"),
-        ("8", "1"),
-    ]
-    assert check_file(path).num_content_ids == 0
-
-
-@pytest.mark.parametrize("extra_info", ["absent", None, {"split": "train"}, {"index": None}])
-def test_without_an_index_the_id_comes_from_the_text_and_is_counted(tmp_path, extra_info):
-    rows = changed(0, extra_info=extra_info)
-    for row in rows:
-        row["extra_info"] = extra_info
-        if extra_info == "absent":
-            del row["extra_info"]
-    path = write(tmp_path / "plain.parquet", rows)
-    assert [problem.id for problem in read_problems(path)] == [
-        content_id(text) for text in ("1+1?", "2+2?", "3+3?")
-    ]
-    assert check_file(path).num_content_ids == 3
-    assert "3 with an id made from their text" in check_file(path).summary()
-
-
-USER, SYSTEM = {"role": "user", "content": "x"}, {"role": "system", "content": "x"}
-NO_TRUTH = {"style": "rule", "ground_truth": None}
-BREACHES = {
-    "an empty problem": (changed(1, problem=" "), "row 1, column `problem`: .* got ' '"),
-    "no problem": (changed(2, problem=None), "row 2, column `problem`: .* got None"),
-    "no prompt": (changed(1, prompt=None), "row 1, column `prompt`: expected a list .* got None"),
-    "no turns": (changed(1, prompt=[]), r"row 1, column `prompt`: expected a list .* got \[\]"),
-    "a system turn last": (
-        changed(1, prompt=[USER, SYSTEM]),
-        "row 1, column `prompt`: the last turn must be the user's, it is the system's",
-    ),
-    "a turn without text": (
-        changed(1, prompt=[{"role": "user", "content": None}]),
-        "row 1, column `prompt`: the content of turn 0 is not text: None",
-    ),
-    "an empty turn": (
-        changed(1, prompt=[{"role": "user", "content": " "}]),
-        "row 1, column `prompt`: the last turn is empty",
-    ),
-    "no ground truth": (
-        changed(2, reward_model=NO_TRUTH),
-        "row 2, column `reward_model.ground_truth`: the ground truth is missing",
-    ),
-    "an empty ground truth": (
-        changed(2, reward_model={"style": "rule", "ground_truth": ""}),
-        "row 2, column `reward_model.ground_truth`: the ground truth is missing .* ''",
-    ),
-    "an empty index": (
-        changed(0, extra_info={"index": "", "split": "train"}),
-        "row 0, column `extra_info.index`: expected a text or an integer, got ''",
-    ),
-    "an index given twice": (
-        changed(1, extra_info={"index": "a", "split": "train"}),
-        "rows 0 and 1 have the same `extra_info.index` 'a'; give every row its own, or leave",
-    ),
-    "a kind that is none": (
-        changed(1, reward_model={"style": "rule", "ground_truth": "2", "kind": "maths2"}),
-        "row 1, column `reward_model.kind`: expected one of maths, choice, program, got 'maths2'",
-    ),
-    "a choice that is no letter": (
-        changed(1, reward_model={"style": "rule", "ground_truth": "BC", "kind": "choice"}),
-        "row 1, column `reward_model.ground_truth`: .* one letter from A to Z, got 'BC'",
-    ),
-    "tests that are no Python": (
-        changed(1, reward_model={"style": "rule", "ground_truth": "assert (", "kind": "program"}),
-        "row 1, column `reward_model.ground_truth`: the tests are not Python: '\\(' was never",
-    ),
-    "tests without an assert": (
-        changed(1, reward_model={"style": "rule", "ground_truth": "f(1)", "kind": "program"}),
-        "row 1, column `reward_model.ground_truth`: the tests hold no assert",
-    ),
-    "a text given twice without an index": (
-        [{**row, "problem": "x?", "extra_info": None} for row in ROWS],
-        "rows 0 and 1, column `problem`: the same text twice and no `extra_info.index`; drop one",
-    ),
+FILES = {
+    "no prompt": (without("prompt"), "column `prompt` is missing; the file has .*solution"),
+    "no truth": ([{"prompt": "x"}], r"column `reward_model` \(or `answer`\) is missing"),
+    "pictures": ([ROW | {"images": [b"x"]}], "column `images` is not empty, and prompts are of te"),
+    "no rows": ([], "column `prompt` is missing|no rows"),
 }
 
 
-@pytest.mark.parametrize("name", BREACHES)
-def test_a_breach_is_named_by_file_row_and_column_when_read(tmp_path, name):
-    rows, message = BREACHES[name]
-    path = write(tmp_path / "bad.parquet", rows)
-    with pytest.raises(DataError, match=f"bad.parquet: {message}"):
-        check_file(path)
-    with pytest.raises(DataError, match=f"bad.parquet: {message}"):
-        read_problems(path)
+@pytest.mark.parametrize(("rows", "message"), FILES.values(), ids=FILES)
+def test_a_file_that_cannot_be_used_says_what_to_do(tmp_path, rows, message):
+    with pytest.raises(DataError, match=f"a.parquet: {message}"):
+        read_file(write(tmp_path / "a.parquet", rows))
 
 
-@pytest.mark.parametrize("name", BREACHES)
-def test_a_breach_is_not_written(tmp_path, name):
-    rows, message = BREACHES[name]
-    with pytest.raises(DataError, match=f"bad.parquet: {message}"):
-        write_rows(rows, tmp_path / "bad.parquet")
-    assert os.listdir(tmp_path) == []
-
-
-def test_an_index_of_zero_in_every_row_is_refused_with_what_to_do(tmp_path):
-    rows = [{**row, "extra_info": {"index": 0}} for row in ROWS]
-    path = write(tmp_path / "zero.parquet", rows)
-    with pytest.raises(DataError, match="rows 0 and 1 .* '0'; .* leave `index` out: ids are then"):
-        check_file(path)
-
-
-@pytest.mark.parametrize(
-    ("column", "value", "message"),
-    [
-        ("prompt", "1+1?", "row 0, column `prompt`: expected a list of turns .* got '1"),
-        ("prompt", ["1+1?"], "row 0, column `prompt`: turn 0 is not a role and a content: '1"),
-        ("prompt", [{"text": "x"}], "row 0, column `prompt`: turn 0 is not a role and a content"),
-        ("problem", 5, "row 0, column `problem`: expected a text that is not empty, got 5"),
-        ("solution", 5, "row 0, column `solution`: expected a text or nothing, got 5"),
-        ("reward_model", "2", "row 0, column `reward_model`: expected named fields, got '2'"),
-        ("reward_model", {"ground_truth": ["2"]}, r"missing or no text or number: \['2'\]"),
-        ("extra_info", "0", "row 0, column `extra_info`: expected named fields, got '0'"),
-        (
-            "extra_info",
-            {"index": 0.5},
-            "`extra_info.index`: expected a text or an integer, got 0",
-        ),
-    ],
-)
-def test_a_column_of_the_wrong_type_is_named(tmp_path, column, value, message):
-    path = write(tmp_path / "bad.parquet", [{**ROWS[0], column: value}])
-    with pytest.raises(DataError, match=message):
-        check_file(path)
-
-
-@pytest.mark.parametrize("column", ["prompt", "problem"])
-def test_a_missing_column_is_named_with_those_that_are_there(tmp_path, column):
-    rows = [{key: value for key, value in row.items() if key != column} for row in ROWS]
-    path = write(tmp_path / "bad.parquet", rows)
-    with pytest.raises(DataError, match=f"column `{column}` is missing; the file has .*solution"):
-        check_file(path)
-
-
-def test_a_ground_truth_in_neither_place_is_a_missing_column(tmp_path):
-    rows = [{"prompt": [USER], "problem": "x"}]
-    path = write(tmp_path / "bad.parquet", rows)
-    with pytest.raises(DataError, match=r"column `reward_model` \(or `answer`\) is missing"):
-        check_file(path)
-
-
-def test_a_file_that_is_missing_foreign_cut_or_empty_is_refused(tmp_path):
+def test_a_file_that_is_missing_foreign_or_cut_is_one_line(tmp_path):
     with pytest.raises(DataError, match="none.parquet: no such file; main_prepare.py writes one"):
-        check_file(tmp_path / "none.parquet")
-    (tmp_path / "text.parquet").write_text("problem,answer\n1,2\n")
-    with pytest.raises(DataError, match="text.parquet: not a readable parquet file"):
-        check_file(tmp_path / "text.parquet")
-    write_rows(ROWS, tmp_path / "cut.parquet")
-    whole = (tmp_path / "cut.parquet").read_bytes()
-    (tmp_path / "cut.parquet").write_bytes(whole[: len(whole) // 2])
+        read_file(tmp_path / "none.parquet")
+    with pytest.raises(DataError, match="main_prepare.py sage_train data/sage_train.parquet --rev"):
+        read_file(tmp_path / "sage_train.parquet")
+    with pytest.raises(DataError, match="no column 'why', which data.solution_key names"):
+        read_file(write(tmp_path / "a.parquet", [ROW]), "why")
+    (tmp_path / "cut.parquet").write_bytes((tmp_path / "a.parquet").read_bytes()[:-99])
     with pytest.raises(DataError, match="cut.parquet: not a readable parquet file"):
-        read_problems(tmp_path / "cut.parquet")
-    pq.write_table(SCHEMA.empty_table(), tmp_path / "empty.parquet")
-    with pytest.raises(DataError, match="empty.parquet: no rows; at least one problem is needed"):
-        check_file(tmp_path / "empty.parquet")
-
-
-def test_rows_are_counted_across_batches(tmp_path):
-    rows = [make_row(f"{number}?", "1") for number in range(2100)]
-    rows[2050]["answer"] = rows[2050]["reward_model"]["ground_truth"] = None
-    with pytest.raises(DataError, match="row 2050, column `reward_model.ground_truth`"):
-        check_file(write(tmp_path / "long.parquet", rows))
-
-
-def test_the_name_must_be_one_that_verl_reads(tmp_path):
+        read_file(tmp_path / "cut.parquet")
     with pytest.raises(DataError, match="sums.pq: the name must end in .parquet"):
-        write_rows(ROWS, tmp_path / "sums.pq")
+        write_rows([ROW], tmp_path / "sums.pq")
 
 
-def test_a_column_of_mixed_types_is_refused(tmp_path):
-    rows = [{**ROWS[0], "note": 1}, {**ROWS[1], "note": "x"}]
-    with pytest.raises(
-        DataError, match="mixed.parquet: row 1, column `note`: mixes types with the rows before"
-    ):
-        write_rows(rows, tmp_path / "mixed.parquet")
+def test_pictures_that_no_row_has_do_no_harm(tmp_path):
+    assert len(read_problems(write(tmp_path / "a.parquet", [ROW | {"images": None}]))) == 1
 
 
-def test_a_disk_that_fills_up_leaves_the_old_file_and_no_half_one(tmp_path):
-    write_rows(ROWS, tmp_path / "sums.parquet")
-    before = (tmp_path / "sums.parquet").read_bytes()
-    program = (
-        "import resource\n"
-        "from recipe.problems.columns import make_row, write_rows\n"
-        "resource.setrlimit(resource.RLIMIT_FSIZE, (1024, 1024))\n"
-        f"write_rows([make_row('x' * 9000, '1')], {str(tmp_path / 'sums.parquet')!r})\n"
-    )
-    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
-    assert "OSError: [Errno 27]" in ran.stderr  # a file may not grow past 1024 bytes
-    assert (tmp_path / "sums.parquet").read_bytes() == before
-    assert os.listdir(tmp_path) == ["sums.parquet"]
-
-
-@pytest.mark.parametrize("texts", [["first", "second"], [], None])
-def test_first_attempts_are_read(tmp_path, texts):
-    rows = changed(0, first_attempts=texts)
-    problems = read_problems(write(tmp_path / "attempts.parquet", rows))
-    assert problems[0].first_attempts == tuple(texts or ())
-    assert problems[1].first_attempts == ()
-
-
-@pytest.mark.parametrize(
-    ("column", "value"),
-    [
-        ("hint_level_1", 5),
-        ("hint_level_2", [5]),
-        ("hint_level_12", {"a": "b"}),
-        ("hint_level_1", True),
-        ("first_attempts", 5),
-        ("first_attempts", "a text"),
-        ("first_attempts", ["a", None]),
-    ],
-)
-def test_a_column_of_texts_that_holds_something_else_is_refused_by_row(tmp_path, column, value):
-    rows = [{**ROWS[0], column: None}, {**ROWS[1], column: value}]
-    expected = f"row 1, column `{column}`: expected a"
-    with pytest.raises(DataError, match=f"any.parquet: {expected}"):
-        read_problems(write(tmp_path / "any.parquet", rows))
-    with pytest.raises(DataError, match=f"own.parquet: {expected}"):
-        write_rows(rows, tmp_path / "own.parquet")
-
-
-@pytest.mark.parametrize("sign", ["\0", "\n", "\x1f", "\x7f", "\x85"])
-def test_an_id_with_a_control_character_is_refused(tmp_path, sign):
-    rows = changed(0, extra_info={"index": f"a{sign}", "split": "train"})
-    told = "row 0, column `extra_info.index`: holds a control character, got 'a.*'; take it out"
-    with pytest.raises(DataError, match=told):
-        read_problems(write(tmp_path / "any.parquet", rows))
-
-
-@pytest.mark.parametrize(
-    ("column", "value", "told"),
-    [
-        ("data_source", "a\x1b]0;b", "holds a control character, got"),
-        ("data_source", "a\nb", "holds a control character, got"),
-        ("__rollout_n__", 4, "verl would count so many responses in validation"),
-    ],
-)
-def test_what_would_act_on_a_terminal_or_on_verl_is_refused_by_row(tmp_path, column, value, told):
-    path = write(tmp_path / "any.parquet", changed(0, **{column: value}))
-    with pytest.raises(DataError, match=f"row 0, column `{column}`: {told}"):
-        read_problems(path)
-
-
-OPTIONS = "Even?\n(A) 1\n(B) 2"
-
-
-@pytest.mark.parametrize(
-    ("problem", "letter", "listed"),
-    [
-        (OPTIONS, "D", "A, B"),
-        ("Is f(D) even?\n\n  (A) 1\n  (B) 2\n  (C) 3", "E", "A, B, C, D"),
-        (OPTIONS, "B", None),
-        ("(A) 1 (B) 2", "D", None),  # not a list of lines: not looked at
-        ("Which?\n(A) holds.\n(B) holds.\nA. one\nB. other\nC. both\nD. none", "D", None),
-        ("Which?\n(A) holds.\n(B) holds.\n- **C)** both\n[D] none", "D", None),
-        ("No list", "Z", None),
-    ],
-)
-def test_the_letter_of_a_choice_is_one_of_the_options_that_its_problem_lists(
-    tmp_path, problem, letter, listed
-):
-    row = make_row(problem, letter, labels=Labels("s", "train", "choice"))
-    if listed is None:
-        return write_rows([row], tmp_path / "a.parquet")
-    told = f"row 0, .*the problem lists the options {listed}, the answer is {letter}"
-    with pytest.raises(DataError, match=told):
-        write_rows([row], tmp_path / "a.parquet")
+@pytest.mark.parametrize("value", [5, {"a": 1}, "\ud800"])
+def test_a_column_that_cannot_be_stored_is_named(tmp_path, value):
+    rows = [ROW | {"note": "text"}, SECOND | {"note": value}]
+    with pytest.raises(DataError, match="a.parquet, column `note`: cannot be stored"):
+        write_rows(rows, tmp_path / "a.parquet")
 
 
 @pytest.mark.parametrize(
     ("kind", "truth", "system", "request_"),
     [
-        ("maths", "2", "\\boxed{}", ""),
-        ("choice", "B", "\\boxed{}", "\\boxed{A}."),
-        ("program", "assert f()", "```python block.", "```python block."),
+        ("maths", "2", "boxed", "x?"),
+        ("choice", "B", "boxed", r"as in \boxed{A}"),
+        ("program", "assert f(1) == 2", "```python", "```python block"),
     ],
 )
-def test_each_kind_asks_for_its_own_form_of_answer(tmp_path, kind, truth, system, request_):
-    row = make_row("x?", truth, labels=Labels("s", "test", kind))
-    assert system in row["prompt"][0]["content"]
-    assert row["prompt"][1]["content"].startswith("x?")
-    assert row["prompt"][1]["content"].endswith(request_)
-    write_rows([row], tmp_path / "one.parquet")
-    (problem,) = read_problems(tmp_path / "one.parquet")
-    assert (problem.kind, problem.answer, problem.text) == (kind, truth, "x?")
-
-
-def test_a_file_without_kinds_is_mathematics(tmp_path):
-    row = make_row("x?", "2")
-    del row["reward_model"]["kind"]
-    assert read_problems(write(tmp_path / "old.parquet", [row]))[0].kind == "maths"
+def test_each_kind_asks_for_its_own_form_of_answer(kind, truth, system, request_):
+    first, last = make_row("x?", truth, labels=Labels(kind=kind))["prompt"]
+    assert system in first["content"] and request_ in last["content"]

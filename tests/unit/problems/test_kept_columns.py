@@ -9,7 +9,7 @@ import pytest
 from test_offline_hints import Fake
 
 from recipe.hint import main_prepare
-from recipe.problems.columns import check_file, check_target, read_problems
+from recipe.problems.columns import check_target, read_file, read_problems
 from recipe.run.errors import DataError
 from recipe.study.offline_hints import write_offline_hints
 
@@ -58,7 +58,7 @@ def test_every_other_column_stays_with_its_type_and_place(tmp_path, columns):
     after = hinted(tmp_path / "in.parquet")
     assert after.select(before.column_names).equals(before)
     assert after.column_names[len(before.column_names) :] == [f"hint_level_{n}" for n in (1, 2, 3)]
-    assert check_file(tmp_path / "out.parquet").num_rows == 2
+    assert len(read_file(tmp_path / "out.parquet").problems) == 2
     assert all(len(problem.hints) == 3 for problem in read_problems(tmp_path / "out.parquet"))
 
 

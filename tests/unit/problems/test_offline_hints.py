@@ -12,7 +12,7 @@ from chat_server import ChatServer, completion
 
 from recipe.hint.hints.base import HintResult
 from recipe.hint.schema import HintLevels
-from recipe.problems.columns import check_file, make_row, write_rows
+from recipe.problems.columns import make_row, read_file, write_rows
 from recipe.problems.schema import hint_columns
 from recipe.run.errors import ConfigError, DataError
 from recipe.study.offline_command import add_arguments, run
@@ -55,7 +55,7 @@ def test_one_ladder_per_problem_is_three_columns_of_texts(in_path):
     report, rows = write(in_path, Fake())
     assert [row["hint_level_2"] for row in rows] == [f"p{i} 0 level 2, 42" for i in range(3)]
     assert [row["note"] for row in rows] == [0, 1, 2]
-    assert check_file(report.path).num_rows == 3
+    assert len(read_file(report.path).problems) == 3
     assert (report.statuses, report.calls, report.tokens) == ({"ok": 3}, 3, 15)
 
 

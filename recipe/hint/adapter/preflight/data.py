@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -17,8 +18,9 @@ from recipe.hint.hints.self_generated import hint_request
 from recipe.hint.methods import BASELINE
 from recipe.hint.prompt import Texts, with_hint
 from recipe.hint.settings import HintSettings
-from recipe.problems.columns import read_problems
-from recipe.problems.schema import Problem, complete_sets
+from recipe.problems.checks import odd_golds
+from recipe.problems.columns import ProblemFile, check_there, read_file
+from recipe.problems.schema import SOLUTION, Problem, complete_sets
 from recipe.run.errors import ConfigError, DataError, one_line
 from recipe.run.paths import TRAIN
 from recipe.verify.answer import unasked_warning
@@ -31,14 +33,6 @@ _HINT_ROOM = 32
 # A reply with hints has this many tokens or more, but for models with fewer parameters, which are
 # made for their task.
 _HINT_TOKENS, _TAUGHT = 256, 25_000_000
-
-
-@dataclass(frozen=True)
-class DataFile:
-    """One file and its problems; a problem's place in the list is its row in the file."""
-
-    path: str
-    problems: list[Problem]
 
 
 @dataclass
@@ -59,11 +53,15 @@ def check_given(config: DictConfig, names: Sequence[str]) -> None:
             f"not set: {', '.join(missing)}; give {' '.join(f'{name}=PATH' for name in missing)}, "
             f"or hardware=laptop to run the embedded model and problems on the CPU"
         )
+    # Before a model is looked for, which may be on the hub.
+    paths = [files_of(config, name) for name in names if name.startswith("data.")]
+    for path in itertools.chain.from_iterable(paths):
+        check_there(path)
 
 
-def read_files(config: DictConfig, name: str) -> list[DataFile]:
+def read_files(config: DictConfig, name: str) -> list[ProblemFile]:
     """Read the files of ``data.train_files`` or ``data.val_files``; each may be given once."""
-    files: list[DataFile] = []
+    files: list[ProblemFile] = []
     places: set[Path] = set()
     for path in files_of(config, name):
         place = Path(path).resolve()
@@ -75,11 +73,25 @@ def read_files(config: DictConfig, name: str) -> list[DataFile]:
                 f"{name}={path}: the name must end in .parquet; main_prepare.py {path} "
                 f"{Path(path).stem}.parquet writes such a file (docs/data.md)"
             )
-        files.append(DataFile(path, read_problems(path)))
+        files.append(read_file(path, setting(config, "data.solution_key") or ""))
     return files
 
 
-def check_alike(files: Sequence[DataFile], name: str) -> None:
+def file_warnings(file: ProblemFile) -> list[str]:
+    """Return what to know about a file, a line each."""
+    golds = [each.answer if each.kind == "maths" else "" for each in file.problems]
+    places = [f"row {number}" for number in range(len(golds))]
+    found = [each.line(file.path).removeprefix("warning: ") for each in odd_golds(golds, places)]
+    if file.reserved:
+        names = ", ".join(f"`{name}`" for name in file.reserved)
+        found.append(
+            f"{file.path}: {names}: verl's batches have fields of this name, so these columns do "
+            f"not reach them or a reward function; rename what is needed"
+        )
+    return found
+
+
+def check_alike(files: Sequence[ProblemFile], name: str) -> None:
     """Refuse files whose columns verl could not put under each other.
 
     Raises:
@@ -98,11 +110,11 @@ def check_alike(files: Sequence[DataFile], name: str) -> None:
         except ValueError as error:
             raise DataError(
                 f"{file.path} and {files[0].path} of {name} cannot be put together: "
-                f"{one_line(error)}; write both with main_prepare.py"
+                f"{one_line(error)}; put both into a folder, and main_prepare.py FOLDER OUT.parquet"
             ) from error
 
 
-def read_training_files(config: DictConfig) -> list[DataFile]:
+def read_training_files(config: DictConfig) -> list[ProblemFile]:
     """Read ``data.train_files``: ids are unique over all files, and there is a whole batch."""
     files = read_files(config, TRAIN)
     check_unique(files, lambda problem: problem.id, f"ids must be unique over all of {TRAIN}")
@@ -115,13 +127,15 @@ def read_training_files(config: DictConfig) -> list[DataFile]:
     return files
 
 
-def check_unique_in_source(files: Sequence[DataFile]) -> None:
+def check_unique_in_source(files: Sequence[ProblemFile]) -> None:
     """Refuse two problems of one data source with one id, naming both rows."""
     rule = "and the same `data_source`; give one of them another"
     check_unique(files, lambda problem: (problem.data_source, problem.id), rule)
 
 
-def check_unique(files: Sequence[DataFile], key_of: Callable[[Problem], object], rule: str) -> None:
+def check_unique(
+    files: Sequence[ProblemFile], key_of: Callable[[Problem], object], rule: str
+) -> None:
     """Refuse two problems of all files with one key, naming both rows."""
     first: dict[object, str] = {}
     for file in files:
@@ -136,7 +150,7 @@ def check_unique(files: Sequence[DataFile], key_of: Callable[[Problem], object],
 
 
 def num_training_problems(
-    config: DictConfig, files: Sequence[DataFile], num_dropped: int = 0
+    config: DictConfig, files: Sequence[ProblemFile], num_dropped: int = 0
 ) -> int:
     """Count the problems that an epoch draws from, at most: which of a share are dropped is open.
 
@@ -154,8 +168,8 @@ def check_lengths(
     config: DictConfig,
     model: Model,
     *,
-    val: Sequence[DataFile],
-    train: Sequence[DataFile] = (),
+    val: Sequence[ProblemFile],
+    train: Sequence[ProblemFile] = (),
     hints: tuple[HintSettings, Texts] | None = None,
 ) -> Lengths:
     """Check prompts, hint requests and hinted prompts against the settings.
@@ -183,12 +197,19 @@ def check_lengths(
             chosen = setting(config, "hint.verify.answer_format")
             if warning := unasked_warning(prompts, chosen):
                 lengths.warnings.append(f"{file.path}: {warning}")
+        lengths.warnings += file_warnings(file)
         num_dropped = _check_prompts(config, file, model, lengths)
         lengths.num_dropped += num_dropped if file in train else 0
+    lengths.warnings = list(dict.fromkeys(lengths.warnings))
     if hints is not None:
         settings, texts = hints
         problems = _with_hints(train, settings)
         total = len(problems)
+        if 2 * total < (num_all := sum(len(file.problems) for file in train)):
+            lengths.warnings.append(
+                f"{total} of {num_all} training problems have what hint.source={settings.source} "
+                f"needs; the others train without hints"
+            )
         if total > _ALL_UP_TO:
             problems = random.Random(settings.seed).sample(problems, _SAMPLE)
         of = f"of {total}" if total == len(problems) else f"of {len(problems)} sampled from {total}"
@@ -211,7 +232,7 @@ def check_lengths(
     return lengths
 
 
-def _check_system_turns(config: DictConfig, model: Model, files: Sequence[DataFile]) -> None:
+def _check_system_turns(config: DictConfig, model: Model, files: Sequence[ProblemFile]) -> None:
     """Check that verl's own filter drops no prompt for its system turn."""
     name = "data.filter_overlong_prompts"
     if not model.folds_system or not setting(config, name):
@@ -226,7 +247,7 @@ def _check_system_turns(config: DictConfig, model: Model, files: Sequence[DataFi
                 )
 
 
-def _check_prompts(config: DictConfig, file: DataFile, model: Model, lengths: Lengths) -> int:
+def _check_prompts(config: DictConfig, file: ProblemFile, model: Model, lengths: Lengths) -> int:
     """Check that prompts fit; return how many verl drops, which an evaluation never does."""
     # Of equal ones the first, by which verl drops rows.
     name = min("data.max_prompt_length", PROMPT_LENGTH, key=lambda name: setting(config, name))
@@ -254,7 +275,7 @@ def _check_prompts(config: DictConfig, file: DataFile, model: Model, lengths: Le
     return len(too_long)
 
 
-def _with_hints(files: Sequence[DataFile], settings: HintSettings) -> list[Problem]:
+def _with_hints(files: Sequence[ProblemFile], settings: HintSettings) -> list[Problem]:
     """Return the problems that the source of hints has something for."""
     problems = [problem for file in files for problem in file.problems]
     if settings.source == "dataset":
@@ -264,7 +285,7 @@ def _with_hints(files: Sequence[DataFile], settings: HintSettings) -> list[Probl
         columns += " (main_prepare.py hints writes them)"
     else:
         found = [each for each in problems if each.solution.strip()]
-        columns = "`solution`"
+        columns = f"`{'`, `'.join(SOLUTION)}` or what data.solution_key names"
     if not found:
         raise ConfigError(
             f"no problem of {TRAIN} has a text in {columns}, which hint.source={settings.source} "

@@ -33,7 +33,7 @@ from recipe.verify.pool.workers import GRADE
 # Settings inside verl's sections that its file does not list: ours, what verl 0.9.1 reads all the
 # same (`.get("...")`), and fields of its dataclasses that the presets give.
 BESIDE_VERLS = (
-    *("preflight_only", "model_engine", "trainer.method", "trainer.eval_only"),
+    *("preflight_only", "model_engine", "trainer.method", "trainer.eval_only", "data.solution_key"),
     *(f"trainer.{name}" for name in method_defaults().get("trainer", ())),
     *names("data", "cache_dir chat_template_func filter_prompts need_tools_kwargs"),
     *names("trainer", "remove_previous_ckpt_in_save wandb_proxy"),

@@ -8,7 +8,7 @@ from typing import Any
 
 from omegaconf import DictConfig
 
-from recipe.hint.adapter.preflight.data import DataFile, Model
+from recipe.hint.adapter.preflight.data import Model
 from recipe.hint.adapter.preflight.settings import (
     ACTOR,
     GROUP,
@@ -29,6 +29,7 @@ from recipe.hint.samples import NO_SAMPLES
 from recipe.hint.schema import HintStatus, ProblemState, Response
 from recipe.hint.settings import HintSettings
 from recipe.hint.turns import RoleSampling
+from recipe.problems.columns import ProblemFile
 from recipe.problems.schema import Problem
 from recipe.run.errors import ConfigError, DataError
 from recipe.run.paths import TRAIN
@@ -172,7 +173,9 @@ def check_phases(
             )
 
 
-def check_rows(config: DictConfig, method: Method, model: Model, files: Sequence[DataFile]) -> None:
+def check_rows(
+    config: DictConfig, method: Method, model: Model, files: Sequence[ProblemFile]
+) -> None:
     """Check what the method trains on or continues: solutions, first attempts, thoughts.
 
     Raises:
@@ -218,7 +221,7 @@ def _fault_of(model: Model, texts: Sequence[str], limit: int) -> str:
 
 
 def check_conversations(
-    config: DictConfig, method: Method, model: Model, texts: Texts, files: Sequence[DataFile]
+    config: DictConfig, method: Method, model: Model, texts: Texts, files: Sequence[ProblemFile]
 ) -> None:
     """Check that the longest conversation fits a prompt, and that the template takes its turns.
 

@@ -17,7 +17,7 @@ from omegaconf import DictConfig, OmegaConf, open_dict
 from recipe.hint.adapter.attention import choose_attention
 from recipe.hint.adapter.models import ask_for_models
 from recipe.hint.adapter.preflight import data
-from recipe.hint.adapter.preflight.data import DataFile, Lengths
+from recipe.hint.adapter.preflight.data import Lengths
 from recipe.hint.adapter.preflight.folder import (
     check_disk,
     check_folder,
@@ -59,6 +59,7 @@ from recipe.hint.settings import (
     source_of,
     style_of,
 )
+from recipe.problems.columns import ProblemFile
 from recipe.run.errors import ConfigError
 from recipe.run.paths import TRAIN, VAL
 
@@ -129,8 +130,8 @@ def preflight(config: DictConfig, argv: Sequence[str], *, num_policies: int = 1)
     return [
         f"method    {config.trainer.method}, {_plays(method, settings)}",
         model_line(model.path, model),
-        *(f"train     {_contents(file)}" for file in train),
-        *(f"validate  {_contents(file)}" for file in val),
+        *(f"train     {file.summary()}" for file in train),
+        *(f"validate  {file.summary()}" for file in val),
         f"batch     {sizes.batch} prompts x {sizes.group} rollouts, mini-batches of "
         f"{sizes.mini} prompts, {steps} steps ({epochs:.1f} epochs)",
         lengths_line(config, lengths, settings, method),
@@ -198,7 +199,7 @@ def seed_engines(given: DictConfig, config: DictConfig, argv: Sequence[str] = ()
 
 
 def _count_steps(
-    config: DictConfig, train: Sequence[DataFile], lengths: Lengths
+    config: DictConfig, train: Sequence[ProblemFile], lengths: Lengths
 ) -> tuple[int, float]:
     """Return the steps that there will be, and how many epochs they are."""
     batch = config.data.train_batch_size
@@ -214,7 +215,7 @@ def _count_steps(
 
 
 def model_warnings(
-    method: Method, val: Sequence[DataFile], train: Sequence[DataFile] = ()
+    method: Method, val: Sequence[ProblemFile], train: Sequence[ProblemFile] = ()
 ) -> list[str]:
     """Return warnings of accuracies that are not the policy's alone, or of trained problems."""
     oracles = method.verdict_dependent_settings if isinstance(method, MultiTurn) else ()
@@ -262,11 +263,6 @@ def devices_line(config: DictConfig) -> str:
     return f"devices   {trainer.nnodes} x {trainer.n_gpus_per_node} {trainer.device}"
 
 
-def _contents(file: DataFile) -> str:
-    with_solution = sum(bool(problem.solution.strip()) for problem in file.problems)
-    return f"{file.path}: {len(file.problems)} problems, {with_solution} with a solution"
-
-
 def _plays(method: Method, settings: HintSettings) -> str:
     if method.is_multi_turn:
         return "several turns; validation scores the last"
@@ -284,7 +280,7 @@ def _sampling(config: DictConfig, method: Method) -> str:
     return f"{parts} x {rollout.val_kwargs.n} samples"
 
 
-def _cost_line(config: DictConfig, method: Method, sizes: Sizes, val: Sequence[DataFile]) -> str:
+def _cost_line(config: DictConfig, method: Method, sizes: Sizes, val: Sequence[ProblemFile]) -> str:
     """Return the responses of a step, where every prompt is solved at once and where none ever is.
 
     And those of the validations during training.

@@ -1,0 +1,46 @@
+"""verl's data set, for files of every layout of docs/data.md."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from omegaconf import DictConfig, open_dict
+from verl.utils.dataset.rl_dataset import RLHFDataset
+
+from recipe.problems.columns import RESERVED
+
+
+def use_row_dataset(config: DictConfig) -> None:
+    """Have verl read files by ``RowDataset``, unless the user has a class of their own."""
+    own = config.data.get("custom_cls")
+    if own is None or not own.get("path"):
+        with open_dict(config):
+            config.data.custom_cls = {"path": f"pkg://{__name__}", "name": RowDataset.__name__}
+
+
+class RowDataset(RLHFDataset):
+    """Rows with the columns that verl expects, and without those that its batches use themselves.
+
+    A prompt that is a text becomes the user's turn.
+    """
+
+    def maybe_filter_out_long_prompts(self, dataframe: Any = None) -> Any:
+        """Complete the columns, then drop over-long prompts as verl does."""
+        key, names = self.prompt_key, dataframe.column_names
+        if key not in names and "raw_prompt" in names:
+            dataframe = dataframe.rename_column("raw_prompt", key)
+        dataframe = dataframe.remove_columns(sorted(RESERVED & set(dataframe.column_names)))
+        if getattr(dataframe.features[key], "dtype", "") in ("string", "large_string"):
+            turns = [[{"role": "user", "content": text}] for text in dataframe[key]]
+            dataframe = dataframe.remove_columns(key).add_column(key, turns)
+        known = dataframe["data_source"] if "data_source" in names else [None] * len(dataframe)
+        if None in known:
+            filled = [each or "unknown" for each in known]
+            dataframe = dataframe.remove_columns(
+                [] if "data_source" not in names else "data_source"
+            )
+            dataframe = dataframe.add_column("data_source", filled)
+        if "reward_model" not in names:
+            truths = [{"ground_truth": each} for each in dataframe["answer"]]
+            dataframe = dataframe.add_column("reward_model", truths)
+        return super().maybe_filter_out_long_prompts(dataframe)

@@ -1,0 +1,269 @@
+"""Files of one's own, in every form and layout, become a file of the contract, or one line."""
+
+import gzip
+import json
+import os
+import shutil
+import subprocess
+import sys
+
+import datasets
+import pyarrow.parquet as pq
+import pytest
+from hub_files import BROKEN, lay_out, prepare, write
+from layouts import HASHES, LAYOUTS, PAIRS, SOLUTION_KEYS, ask, user, work, write_layout
+
+from recipe.hint import main_prepare
+from recipe.problems import programs
+from recipe.problems.columns import Labels, make_row, read_problems, write_rows
+from recipe.problems.prepare import Keys, Origin, read_local
+from recipe.run.errors import DataError
+
+LINES = [
+    {"id": "s/0", "problem": "1+1?", "answer": 2, "solution": "Count.", "hint_level_1": "h"},
+    {"id": "s/1", "problem": "2+2?", "answer": 4, "solution": "Count.", "hint_level_1": "h"},
+]
+SHARED = "How many of the first hundred whole numbers can be divided by seven?"
+
+
+def refusal(capsys, *arguments):
+    """The one line of a refused call."""
+    with pytest.raises(SystemExit, match="2"):
+        prepare(*arguments)
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    return err
+
+
+def csv_text(separator):
+    return "\n".join(
+        separator.join(each) for each in (["id", "problem", "answer"], ["a", "x", "1"])
+    )
+
+
+# Name of the file -> its bytes; each holds two problems or one.
+FORMS = {
+    "a.jsonl": "\n".join(map(json.dumps, LINES)),
+    "a.ndjson": "\n\n".join(map(json.dumps, LINES)),
+    "a.json": json.dumps(LINES),
+    "lines.json": "\n".join(map(json.dumps, LINES)),
+    "a.csv": csv_text(","),
+    "b.csv": csv_text(";"),
+    "c.csv": csv_text("\t"),
+    "a.tsv": csv_text("\t"),
+    "bom.csv": "\ufeff" + csv_text(","),
+}
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_a_file_of_any_form_is_read_packed_or_not(tmp_path, name):
+    path = tmp_path / name
+    path.write_text(FORMS[name], encoding="utf-8")
+    packed = tmp_path / f"{name}.gz"
+    packed.write_bytes(gzip.compress(path.read_bytes()))
+    rows = read_local(path).rows
+    assert rows == read_local(packed, origin=Origin(source=rows[0]["data_source"])).rows
+    assert {row["extra_info"]["index"] for row in rows} in ({"s/0", "s/1"}, {"a"})
+
+
+def test_saved_folders_and_shards_are_read(tmp_path):
+    saved = datasets.Dataset.from_list(LINES)
+    saved.save_to_disk(str(tmp_path / "one"))
+    both = datasets.DatasetDict(train=saved, test=saved.select([0]))
+    both.save_to_disk(str(tmp_path / "both"))
+    for part, name in enumerate(("train-00000-of-00002", "train-00001-of-00002", "test")):
+        write(tmp_path / "shards" / f"{name}.parquet", [LINES[part % 2]])
+    for folder, split, number in [
+        *(("one", "", 2), ("both", "", 2), ("both", "test", 1)),
+        *(("shards", "", 2), ("shards", "test", 1)),
+    ]:
+        assert len(read_local(tmp_path / folder, origin=Origin(split=split)).rows) == number
+    with pytest.raises(DataError, match="has the splits test, train; choose one with --split"):
+        read_local(tmp_path / "shards", origin=Origin(split="dev"))
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_a_file_of_any_layout_keeps_its_ids_and_says_where_it_found_what(tmp_path, capsys, name):
+    path, out = write_layout(name, tmp_path), tmp_path / "out.parquet"
+    key = [f"--solution-key={SOLUTION_KEYS[name]}"] if name in SOLUTION_KEYS else []
+    prepare(path, out, *key)
+    assert f"problem in {LAYOUTS[name][1][0]}; solution in" in capsys.readouterr().out
+    before, after = read_problems(path, SOLUTION_KEYS.get(name, "")), read_problems(out)
+    for one, other in zip(before, after, strict=True):
+        for what in ("id", "messages", "text", "solution", "answer", "kind"):
+            assert getattr(one, what) == getattr(other, what)
+    again = tmp_path / "again.parquet"
+    prepare(out, again)
+    assert again.read_bytes() == out.read_bytes()
+
+
+def test_nested_columns_are_named_with_dots(tmp_path):
+    path, out = write_layout("verl_gsm8k", tmp_path), tmp_path / "out.parquet"
+    keys = ["--problem-key=extra_info.question", "--answer-key=reward_model.ground_truth"]
+    prepare(path, out, *keys, "--solution-key=extra_info.answer", "--id-key=extra_info.index")
+    problem = read_problems(out)[0]
+    assert problem.text == ask(*PAIRS[0]) and problem.messages[-1]["content"].endswith(HASHES)
+    assert problem.solution == f"{work(*PAIRS[0])}\n#### 6"
+    stored = pq.read_table(out).to_pylist()[0]
+    assert stored["extra_info"]["question"] == ask(*PAIRS[0])  # its own fields stay
+
+
+@pytest.mark.parametrize("case", BROKEN, ids=[case["name"] for case in BROKEN])
+def test_a_broken_file_is_one_line_and_no_output(tmp_path, capsys, case):
+    (tmp_path / case["file"]).write_text(case["text"], encoding="utf-8")
+    told = refusal(capsys, tmp_path / case["file"], tmp_path / "out.parquet")
+    assert f"{tmp_path}/{case['message']}" in told
+    assert os.listdir(tmp_path) == [case["file"]]
+
+
+OPTIONS = [
+    (["--limit", "0"], "--limit must be at least 1, got 0"),
+    (["--unknown"], "unrecognized arguments: --unknown\n"),
+    (["--problem-col", "q"], "unrecognized arguments: --problem-col q; did you mean --problem-key"),
+    (["--problem_key=q"], "unrecognized arguments: --problem_key=q; did you mean --problem-key"),
+    (["--overlap-share", "2"], "--overlap-share must be above 0 and at most 1, got 2.0"),
+    (["--tokenizer", "x"], "--tokenizer and --max-prompt-tokens are given together"),
+    (["--drop-overlap"], "--drop-overlap needs --check-overlap"),
+    (["--from", "x"], "--from and --revision belong to a named source"),
+    (["--kind", "choice"], "line 1, column `answer`: the ground truth of a choice is one letter"),
+    (["--options-key", "of"], "--options-key needs --kind choice, got no --kind"),
+    (["--problem-key", "q"], "no column 'q'; there are 'answer', 'hint_level_1', 'id', 'problem'"),
+    (["--answer-key", "a", "--id-key", "n"], "with --answer-key COLUMN and --id-key COLUMN\n"),
+]
+
+
+@pytest.mark.parametrize(("options", "message"), OPTIONS, ids=[" ".join(o) for o, _ in OPTIONS])
+def test_wrong_options_are_one_line_and_no_output(tmp_path, capsys, options, message):
+    path = write(tmp_path / "in.jsonl", LINES)
+    assert message in refusal(capsys, path, tmp_path / "out.parquet", *options)
+    assert os.listdir(tmp_path) == ["in.jsonl"]
+
+
+def test_what_the_command_says_stands_above_what_the_file_says(tmp_path):
+    path = tmp_path / "a.parquet"
+    labels = Labels("s", "test", "choice")
+    write_rows([make_row("A or B", "B", row_id="1", labels=labels) | {"name": "n"}], path)
+    keys, origin = Keys(id="name", kind="maths"), Origin("t", "train", "Box it.")
+    (row,) = read_local(path, keys=keys, origin=origin).rows
+    assert row["prompt"][0]["content"] == "Box it."
+    assert (row["data_source"], row["extra_info"]) == ("t", {"index": "n", "split": "train"})
+
+
+def test_a_problem_that_was_corrected_gets_a_new_prompt_and_that_is_told(tmp_path):
+    path = tmp_path / "a.parquet"
+    write_rows([make_row("1+1?", "3", row_id="1") | {"problem": "1+2?"}], path)
+    prepared = read_local(path)
+    assert prepared.rows[0]["prompt"] == make_row("1+2?", "3")["prompt"]
+    assert prepared.replaced == ("prompt",)
+
+
+def test_repeated_problems_are_left_out_with_a_warning(tmp_path, capsys):
+    rows = [{"prompt": user("x?"), "answer": 1}] * 3 + [{"prompt": user("y?"), "answer": 1}]
+    prepare(write(tmp_path / "a.jsonl", rows), tmp_path / "a.parquet")
+    assert "warning: " in (told := capsys.readouterr().out)
+    assert "2 rows, column `problem`: an earlier row again, with its answer; left out (li" in told
+    assert len(read_problems(tmp_path / "a.parquet")) == 2
+
+
+@pytest.mark.parametrize(
+    ("gold", "told"),
+    [
+        *((gold, "no answer but a placeholder") for gold in ("proof", "notfound", "N/A")),
+        *((gold, "no answer but a placeholder") for gold in ("see solution", "\\text{Proof.}")),
+        ("16 - 8 = 8\n#### 8", "a worked solution that ends in ####"),
+        ("8 (eight)", "a number and its words"),
+        ("10 or 11", "two answers"),
+        ('["36"]', "a JSON list as a text"),
+        ("As it is so.", "not read as mathematics"),
+    ],
+)
+def test_golds_that_no_response_matches_are_warned_of_and_refused_when_strict(
+    tmp_path, capsys, gold, told
+):
+    rows = [{"problem": "x?", "answer": "1"}, {"problem": "y?", "answer": gold}]
+    path, out = write(tmp_path / "a.jsonl", rows), tmp_path / "a.parquet"
+    prepare(path, out)
+    (line,) = [each for each in capsys.readouterr().out.splitlines() if "column `answer`" in each]
+    assert line.startswith("warning: ") and told in line and "(line 2" in line
+    out.unlink()
+    assert told in refusal(capsys, path, out, "--strict")
+    assert not out.exists()
+
+
+def test_shared_problems_are_told_refused_or_left_out(tmp_path, capsys):
+    bench = tmp_path / "bench.parquet"
+    prepare(write(tmp_path / "b.jsonl", [{"problem": SHARED, "answer": "14"}]), bench)
+    rows = [{"problem": SHARED.upper(), "answer": "14"}, {"problem": "x?", "answer": "1"}]
+    path, out = write(tmp_path / "a.jsonl", rows), tmp_path / "a.parquet"
+    capsys.readouterr()
+    prepare(path, out, "--check-overlap", bench)
+    assert "line 1 = sha-" in capsys.readouterr().out
+    strict = tmp_path / "c.parquet"
+    assert "text shared with" in refusal(capsys, path, strict, "--check-overlap", bench, "--strict")
+    prepare(path, out, "--check-overlap", bench, "--drop-overlap", "--strict")
+    assert [problem.text for problem in read_problems(out)] == ["x?"]
+    path = write(tmp_path / "a.jsonl", rows[:1])
+    capsys.readouterr()
+    told = refusal(capsys, path, strict, "--check-overlap", bench, "--drop-overlap")
+    assert "--drop-overlap leaves no problem" in told
+
+
+def test_programs_without_a_sandbox_are_a_warning(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(programs, "layers_for", lambda _: None)
+    row = {"problem": "Double it.", "answer": "assert f(2) == 4"}
+    prepare(write(tmp_path / "a.jsonl", [row]), tmp_path / "a.parquet", "--kind", "program")
+    assert "the tests of 1 programs were not run" in capsys.readouterr().out
+
+
+def test_a_source_with_other_rows_or_options_than_its_own_is_told(tmp_path, capsys):
+    folder = lay_out("aime24", tmp_path / "hub")
+    prepare("aime24", tmp_path / "a.parquet", "--from", folder)
+    assert "1 rows, aime24 test has 30" in capsys.readouterr().out
+    told = refusal(capsys, "aime24", tmp_path / "b.parquet", "--from", folder, "--problem-key=q")
+    assert "--problem-key belongs to a file of your own, and aime24 is a source" in told
+    told = refusal(capsys, "gsm9k", tmp_path / "b.parquet")
+    assert "gsm9k: neither a source nor a file name with an ending; did you mean gsm8k?" in told
+
+
+def test_a_file_that_is_read_is_never_written_over(tmp_path, capsys):
+    source, once = write(tmp_path / "in.jsonl", LINES), tmp_path / "once.parquet"
+    prepare(source, once)
+    shutil.copy(once, tmp_path / "bench.parquet")
+    (tmp_path / "link.parquet").symlink_to(once)
+    before = once.read_bytes()
+    for arguments, name in (
+        ([once, tmp_path / "link.parquet"], "IN"),
+        (["gsm8k", once, "--from", once], "--from"),
+        ([source, once, "--check-overlap", tmp_path / "bench.parquet", once], "--check-overlap"),
+    ):
+        capsys.readouterr()
+        assert f"the same file as {name}; name another OUT" in refusal(capsys, *arguments)
+        assert once.read_bytes() == before
+
+
+def test_the_sources_are_listed_and_a_hub_that_is_away_is_one_line_at_once(tmp_path, capsys):
+    prepare("sources")
+    assert "https://huggingface.co/datasets/MathArena/aime_2026" in capsys.readouterr().out
+    told = refusal(capsys, "sage_train", tmp_path / "out.parquet")
+    assert "no commit of baohao/sage_train is on record; give --revision COMMIT" in told
+    command = [sys.executable, main_prepare.__file__, "gsm8k", "out.parquet"]
+    away = {"HF_ENDPOINT": "http://127.0.0.1:9", "HF_HOME": str(tmp_path / "cache")}
+    for offline, why in (
+        ("0", "refused; without the network, copy"),
+        ("1", "HF_HUB_OFFLINE is se"),
+    ):
+        environment = os.environ | away | {"HF_HUB_OFFLINE": offline}
+        ran = subprocess.run(
+            command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60
+        )
+        assert (ran.returncode, ran.stderr.count("\n")) == (2, 1)
+        assert why in ran.stderr
+
+
+def test_a_full_disk_is_one_line_too(tmp_path):
+    path = write(tmp_path / "in.jsonl", [{"problem": "x" * 9000, "answer": "1"}])
+    command = f'ulimit -f 1; exec "{sys.executable}" "{main_prepare.__file__}" in.jsonl out.parquet'
+    ran = subprocess.run(["bash", "-c", command], cwd=tmp_path, capture_output=True, text=True)
+    assert (ran.returncode, ran.stderr.count("\n")) == (2, 1)
+    assert "out.parquet: cannot be written: File too large" in ran.stderr
+    assert os.listdir(tmp_path) == [path.name]
