@@ -4,7 +4,8 @@ main_report.py RUN [RUN ...] [--figure FILE.svg]   training runs side by side
 main_report.py evaluation RUN                      recompute every number from the responses; exit
                                                    code 1 when one differs from results.json
 main_report.py compare RUN_A RUN_B [--common]      B minus A, paired problem by problem
-main_report.py html RUN [RUN ...] -o page.html     one HTML page, also of a run in progress
+main_report.py html DIR [DIR ...] -o page.html     one HTML page of runs, also of one in progress,
+                                                   and of campaigns
 main_report.py campaign DIR [DIR ...] -o FILE.md   tables, intervals and claims of whole campaigns
 main_report.py keep DIR -o DIR2                    save what that page needs, a small file per run
 main_report.py same RUN_A RUN_B                     whether two training runs sampled the same; exit
@@ -36,7 +37,7 @@ from recipe.run.whole_file import write_whole
 from recipe.study.evaluation.comparison import compare_runs
 from recipe.study.evaluation.results import evaluation_table, recompute
 from recipe.study.report.campaign import CampaignResult
-from recipe.study.report.campaign_folder import keep_results, read_results_of
+from recipe.study.report.campaign_folder import keep_results, read_results_of, read_runs
 from recipe.study.report.campaign_page import results_page
 from recipe.study.report.runs import RunResult, accuracy_curve, read_run
 from recipe.study.report.same import compare_records, vllm_difference
@@ -184,21 +185,22 @@ def _samples(argv: list[str]) -> int:
 def _html(argv: list[str]) -> int:
     """Write the page of some runs."""
     parser = _parser(" html")
-    parser.add_argument("runs", nargs="+", help="folders of training runs")
+    parser.add_argument("runs", nargs="+", help="folders of training runs or campaigns")
     parser.add_argument("-o", "--output", type=_file(".html"), required=True, help="the HTML file")
     parser.add_argument("--max-mb", type=float, default=5.0, help="size at most (default: 5)")
     given = parser.parse_args(argv)
     if not 3 <= given.max_mb <= 500:
         parser.error(f"--max-mb {given.max_mb}: it must be from 3 to 500; the charts take 2")
     _check_folders(given.runs)
-    from recipe.study.report.page.folder import read_folder
     from recipe.study.report.page.render import render_page
 
-    runs = []
+    runs, folders = [], []
     for folder in given.runs:
         print(f"reading {folder} ...", file=sys.stderr, flush=True)
-        runs.append(read_folder(folder))
-    _tell_apart(runs, given.runs)
+        found = read_runs(folder)
+        runs += found
+        folders += [folder if len(found) == 1 else f"{folder}/{run.name}" for run in found]
+    _tell_apart(runs, folders)
     print("writing the page ...", file=sys.stderr, flush=True)
     page = render_page(runs, _default_settings(), round(1e6 * given.max_mb))
     write_whole(given.output, page)

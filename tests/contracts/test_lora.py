@@ -61,7 +61,7 @@ def test_under_an_adapter_vllm_reads_the_model_itself_and_verl_sends_the_adapter
     ("rank", "found", "message"),
     [
         (8, {"r": 8}, None),
-        (0, {"r": 8}, "has the rank 8, and .*lora_rank is 0: .*give .*lora_rank=8"),
+        (0, {"r": 8}, "has the rank 8, and .*lora_rank is 0; give .*lora_rank=8"),
         (4, {"r": 8}, "has the rank 8, and .*lora_rank is 4"),
         (8, {"r": 8, "use_rslora": True}, "has use_rslora: .*without it"),
         (

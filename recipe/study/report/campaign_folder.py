@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any, cast
 
+from omegaconf import OmegaConf
 from pydantic import TypeAdapter, ValidationError
 
 from recipe.run.errors import ConfigError, DataError
@@ -12,7 +14,7 @@ from recipe.run.whole_file import write_whole
 from recipe.study.campaign import CAMPAIGN_FILE, RESULTS, kept_file, read_campaign
 from recipe.study.report.campaign import CampaignResult
 from recipe.study.report.campaign_run import MoreMeasures, kept_text, read_kept, read_seed
-from recipe.study.report.page.folder import read_folder
+from recipe.study.report.page.folder import PageRun, read_folder
 
 _LOST_FILE = "lost.json"  # run -> what became of it, of those that did not finish
 _NOT_RUN = "not run"
@@ -56,6 +58,32 @@ def read_results_of(folder: str | Path, more: MoreMeasures = _NO_MORE) -> Campai
     order = [name for name in result.campaign.arms if name in result.seeds]
     result.seeds = {name: dict(sorted(result.seeds[name].items())) for name in order}
     return result
+
+
+def read_runs(folder: str | Path) -> list[PageRun]:
+    """Read the run of a folder, or those that a campaign's folder has: begun, finished or kept.
+
+    Raises:
+        DataError: If there is none, or what was kept of one is damaged.
+        ConfigError: If the campaign's file is damaged.
+    """
+    folder, found = Path(folder), []
+    if not (folder / CAMPAIGN_FILE).is_file():
+        return [read_folder(folder)]
+    for run in read_campaign(folder / CAMPAIGN_FILE).runs():
+        place = folder / run.name
+        if (place / "metrics.jsonl").is_file():
+            found.append(read_folder(place))
+        elif kept_file(place).is_file():
+            kept, config = read_kept(kept_file(place), run).training, OmegaConf.create({})
+            for setting in run.settings:
+                name, _, value = setting.lstrip("+").partition("=")
+                OmegaConf.update(config, name, value)
+            kept.config = cast("dict[str, Any]", OmegaConf.to_container(config))
+            found.append(kept)
+    if not found:
+        raise DataError(f"{folder} has no run yet; make them with main_campaign.py")
+    return found
 
 
 def keep_results(

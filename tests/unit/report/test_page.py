@@ -6,6 +6,7 @@ import random
 import re
 import zlib
 from html.parser import HTMLParser
+from pathlib import Path
 
 import pytest
 from ends import code_of
@@ -15,9 +16,12 @@ from page_runs import HOSTILE, metrics, record, sample, talk, write_run
 
 from recipe.hint.main_report import main
 from recipe.run.errors import DataError
+from recipe.study.campaign import read_campaign
+from recipe.study.report.campaign_folder import read_runs
 from recipe.study.report.page.arms import changed_settings, group_arms
-from recipe.study.report.page.charts import all_charts
+from recipe.study.report.page.charts import all_charts, sources_of
 from recipe.study.report.page.folder import read_folder
+from recipe.study.report.page.numbers import numbers_of
 from recipe.study.report.page.payload import compact_runs
 from recipe.study.report.page.render import render_page
 from recipe.study.report.page.visits import read_visit, stop_reason
@@ -311,13 +315,11 @@ def test_rewards_of_ungraded_responses_are_numbers(tmp_path):
 
 
 def test_arms_of_a_campaign_are_named_by_their_folders(tmp_path):
-    # Four settings apart: too many for a name.
-    search = {"probe_n": 2, "start": "remembered", "a": 1, "b": 2}
-    runs = [write_run(tmp_path / "x/seed-1"), write_run(tmp_path / "y/seed-1", search=search)]
+    runs = [write_run(tmp_path / "x/seed-1"), write_run(tmp_path / "y/seed-1")]
     for run in runs:
         (run / "campaign.json").write_text("{}")
     arms = group_arms([read_folder(each) for each in runs])
-    assert [arm.name for arm in arms] == ["sage (x)", "sage (y)"]
+    assert [arm.name for arm in arms] == ["x", "y"]
     assert [arm.runs[0].name for arm in arms] == ["x/seed-1", "y/seed-1"]
 
 
@@ -354,6 +356,36 @@ def test_a_run_of_several_turns_has_charts_of_its_turns_and_none_of_hints(tmp_pa
     title = "Prompts trained under a hint, share"
     assert title in of_hints and title not in of_turns
     assert [each.section for each in of_turns.values()].count("levels") == 0
+
+
+def test_what_is_zero_throughout_has_no_chart_and_a_run_alone_no_legend(tmp_path):
+    run = read_folder(write_run(tmp_path / "run", rows=[metrics(1) | {"verify/ungraded": 0.0}]))
+    titles = {chart.title: chart.figure for chart in all_charts(group_arms([run]))}
+    assert "Verdicts not graded, share" not in titles
+    assert not titles["Informative groups, share"].layout.showlegend
+    assert "sage" not in "".join(titles) and 'id="arms"' not in render_page([run], {})
+
+
+def test_the_first_screen_has_the_numbers_that_matter(tmp_path):
+    rows = [metrics(1, 0.25) | {"hint/prompts_with_hint": 3.0}, metrics(2, 0.5)]
+    runs = [read_folder(write_run(tmp_path / "run", rows=rows))]
+    shown = [(each.value, each.change) for each in numbers_of(*group_arms(runs), ["tiny/hard"])]
+    # 1000 tokens and 3 seconds a step.
+    assert shown == [
+        ("50.0 %", "+25.0 points"), ("75 → 75 %", ""), ("75 → 25 %", ""), ("2 k", ""), ("0.1", "")
+    ]  # fmt: skip
+    page = render_page(runs, {})
+    assert page.index("75 → 25 %") < page.index("data-chart") < page.index("Machine and versions")
+
+
+@pytest.mark.parametrize("name", ["sage", "two_turn", "three_turn", "second_world"])
+def test_kept_campaigns_have_pages(name):
+    folder = Path("docs/evidence") / name
+    arms = group_arms(read_runs(folder))
+    assert [arm.name for arm in arms] == [
+        arm for arm in read_campaign(folder / "campaign.yaml").arms if (folder / arm).is_dir()
+    ]
+    assert all(numbers_of(arm, sources_of(arm.runs))[0].value != "-" for arm in arms)
 
 
 def test_settings_that_follow_from_others_are_not_changes(tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
@@ -81,20 +82,22 @@ def group_arms(runs: Sequence[PageRun]) -> list[Arm]:
     arms: dict[frozenset[tuple[str, str]], list[PageRun]] = {}
     for number, run in enumerate(runs):
         # A run without settings is an arm of its own.
-        key = frozenset(_identity(run) if run.config else [("run", str(number))])
+        identity = _identity(run) if run.config else [("run", str(number))]
+        key = frozenset([("arm", folder)] if (folder := _campaign_arm(run)) else identity)
         if any(_seeds(run) == _seeds(other) for other in arms.get(key, ())):
             key |= {("again", str(number + 1))}
         arms.setdefault(key, []).append(run)
     names = [_arm_name(key, arms) for key in arms]
     return [
-        Arm(f"{name} ({_place(group[0])})" if names.count(name) > 1 else name, tuple(group))
+        Arm(f"{name} ({group[0].name})" if names.count(name) > 1 else name, tuple(group))
         for name, group in zip(names, arms.values(), strict=True)
     ]
 
 
-def _place(run: PageRun) -> str:
-    """Return the arm's folder in a campaign, else the run's."""
-    return run.name.rpartition("/")[0] or run.name
+def _campaign_arm(run: PageRun) -> str:
+    """Return the arm that a run of a campaign is named after, ``ARM/seed-N``."""
+    found = re.fullmatch(r"(.+)/seed-\d+", run.name)
+    return found[1] if found else ""
 
 
 def _identity(run: PageRun) -> Iterator[tuple[str, str]]:
@@ -113,6 +116,8 @@ def _seeds(run: PageRun) -> tuple[Any, Any]:
 
 def _arm_name(key: frozenset, arms: Mapping[frozenset, Sequence[PageRun]]) -> str:
     """Return the method, with the one or two settings that tell its arms apart."""
+    if folder := _campaign_arm(arms[key][0]):
+        return folder
     method = arms[key][0].method
     others = [other for other, group in arms.items() if group[0].method == method and other != key]
     telling = sorted(set().union(*(key - other for other in others)))

@@ -22,12 +22,14 @@ Row = dict[str, float]
 AXES = ("step", "tokens sampled (thousands)", "minutes of training")
 # After Okabe and Ito, told apart by most people; in tones that show on white and on black.
 COLOURS = ("#2f86cf", "#de6b1f", "#12a37f", "#cc79a7", "#d99a00", "#8c76c9", "#5fb4e0", "#888888")
+DASHES = ("solid", "dash", "dot")
+MAX_STACKED = 8  # arms that have charts of their own
 _MAX_POINTS = 600
 _HEIGHT = 300
 
 CURVES: dict[str, Callable[[Row], float]] = {
     "Mean reward of what trains": lambda row: row["critic/score/mean"],
-    "Prompts with signal, share": lambda row: 1 - row["hint/zero_signal_after"],
+    "Informative groups, share": lambda row: 1 - row["hint/zero_signal_after"],
     "Prompts trained under a hint, share": lambda row: (
         row["hint/prompts_with_hint"] / row["hint/prompts"]
     ),
@@ -79,32 +81,33 @@ class Chart:
 
     Attributes:
         by_axis: Per name of an x axis, the x values of each trace; empty for a fixed axis.
-        note: One sentence below the heading.
     """
 
     section: str
     title: str
     figure: go.Figure
     by_axis: dict[str, list[list[float]]] = field(default_factory=dict)
-    note: str = ""
 
 
 def all_charts(arms: Sequence[Arm]) -> list[Chart]:
-    """Return every chart that some run has numbers for."""
+    """Return every chart that some run has numbers for, other than zero throughout."""
     has_hints = any(run.levels - {0} for arm in arms for run in arm.runs)
-    sources = _sources(arms)
-    charts = [_accuracy(arms, source) for source in sources]
-    charts += [
-        _accuracy(arms, source, "Accuracy of the first turn", _first_turns_of)
-        for source in sources
-        if any(_first_turns_of(run.rows, source) for arm in arms for run in arm.runs)
-    ]
+    lines: dict[str, list[_Line]] = {}
+    for title, read in (
+        ("Accuracy", accuracy_curve), ("Accuracy of the first turn", _first_turns_of)
+    ):  # fmt: skip
+        for source in sources_of([run for arm in arms for run in arm.runs]):
+            lines[f"{title}: {source}"] = [accuracy_line(arm, source, read) for arm in arms]
     for title, value in CURVES.items():
-        if title in _OF_HINTS and not has_hints:
-            continue
-        lines = [_mean_line(arm, _points_of(arm, value)) for arm in arms]
-        if any(line.steps for line in lines):
-            charts.append(_line_chart("curves", title, arms, lines))
+        if has_hints or title not in _OF_HINTS:
+            lines[title] = [_mean_line(arm, points_of(arm, value)) for arm in arms]
+            if title.endswith(", share"):
+                lines[title] = [_as_shares(line, 0) for line in lines[title]]
+    charts = [
+        _line_chart(title, arms, each)
+        for title, each in lines.items()
+        if any(any(line.high) for line in each)
+    ]
     levels = sorted({level for arm in arms for run in arm.runs for level in run.levels})
     shares: dict[str, Callable[[Row], float]] = {
         f"level {level}" if level else "no hint": functools.partial(level_share, level=level)
@@ -113,10 +116,12 @@ def all_charts(arms: Sequence[Arm]) -> list[Chart]:
     phases: dict[str, Callable[[Row], float]] = {
         name: functools.partial(_seconds, key=key) for name, key in _PHASES.items()
     } | {"other": _other_seconds}
-    for arm in arms if has_hints else ():
-        charts += _stack("levels", arm, shares, "share of the step's prompts")
-    for arm in arms:
-        charts += _stack("phases", arm, phases, "seconds")
+    for arm in arms if len(arms) <= MAX_STACKED else ():
+        name = "" if len(arms) == 1 else f": {arm.name}"
+        if has_hints:
+            title = f"Prompts by the hint level that trains{name}"
+            charts += _stack("levels", title, arm, shares, "share of the step's prompts")
+        charts += _stack("phases", f"Each step{name}", arm, phases, "seconds")
     charts += _totals("tokens", arms, TOKENS, "tokens per seed, thousands", 1e-3)
     charts += _totals("phases", arms, phases, "minutes of all steps per seed", 1 / 60)
     return charts
@@ -174,7 +179,7 @@ def _cumulated(run: PageRun, keys: Sequence[str]) -> dict[int, float]:
     return sums
 
 
-def _points_of(arm: Arm, value: Callable[[Row], float]) -> list[dict[int, float]]:
+def points_of(arm: Arm, value: Callable[[Row], float]) -> list[dict[int, float]]:
     """Return step -> value of each run; steps without the metric are left out."""
     found = []
     for run in arm.runs:
@@ -194,26 +199,19 @@ def _first_turns_of(rows: Sequence[Row], source: str) -> list[tuple[int, float]]
     return [(int(row["step"]), row[name]) for row in rows if name in row]
 
 
-def _sources(arms: Sequence[Arm]) -> list[str]:
-    rows = [row for arm in arms for run in arm.runs for row in run.rows]
-    return sorted({source for row in rows for source in accuracies(row)})
+def sources_of(runs: Sequence[PageRun]) -> list[str]:
+    """Return the data sources that some run validated on."""
+    return sorted({source for run in runs for row in run.rows for source in accuracies(row)})
 
 
-def _accuracy(
-    arms: Sequence[Arm],
+def accuracy_line(
+    arm: Arm,
     source: str,
-    title: str = "Accuracy",
     read: Callable[[Sequence[Row], str], list[tuple[int, float]]] = accuracy_curve,
-) -> Chart:
-    lines = []
-    for arm in arms:
-        line = _mean_line(arm, [dict(read(run.rows, source)) for run in arm.runs])
-        lines.append(_as_shares(line, _num_problems(arm.runs[0], source)))
-    note = (
-        "Validation without hints; means over seeds. 95 % intervals: the wider of Student's over "
-        "the seeds and, where the problems can be counted, Wilson's over them."
-    )
-    return _line_chart("accuracy", f"{title}: {source}", arms, lines, note)
+) -> _Line:
+    """Return an arm's accuracy without hints at its validations."""
+    line = _mean_line(arm, [dict(read(run.rows, source)) for run in arm.runs])
+    return _as_shares(line, _num_problems(arm.runs[0], source))
 
 
 def _as_shares(line: _Line, num_problems: int) -> _Line:
@@ -233,43 +231,51 @@ def _num_problems(run: PageRun, source: str) -> int:
         return 0
 
 
-def _line_chart(
-    section: str, title: str, arms: Sequence[Arm], lines: Sequence[_Line], note: str = ""
-) -> Chart:
+def _line_chart(title: str, arms: Sequence[Arm], lines: Sequence[_Line]) -> Chart:
+    """Draw a line per arm; the page has one legend for all charts, where there are several."""
     figure = go.Figure()
     by_axis: dict[str, list[list[float]]] = {name: [] for name in AXES}
     for number, (arm, line) in enumerate(zip(arms, lines, strict=True)):
-        colour, name = COLOURS[number % len(COLOURS)], escape(arm.name)
+        name = escape(arm.name) if len(arms) > 1 else ""
+        colour, dash = style_of(number)
         shared: dict[str, Any] = {"x": line.steps, "legendgroup": str(number), "name": name}
         if line.low != line.high:
             edge = shared | {"x": line.steps + line.steps[::-1], "y": line.high + line.low[::-1]}
             figure.add_scatter(
                 **edge, fill="toself", fillcolor=colour, opacity=0.18, mode="none",
-                hoverinfo="skip", showlegend=False,
+                hoverinfo="skip",
             )  # fmt: skip
             for axis in AXES:
                 by_axis[axis].append(line.by_axis[axis] + line.by_axis[axis][::-1])
         is_sparse = len(line.steps) < 40
         figure.add_scatter(
             **shared, y=line.means, mode="lines+markers" if is_sparse else "lines",
-            line={"color": colour, "width": 2, "dash": ("solid", "dash", "dot")[number // 8 % 3]},
+            line={"color": colour, "width": 2, "dash": dash},
             marker={"size": 5}, hovertemplate=f"%{{y:.4g}}<extra>{name}</extra>",
         )  # fmt: skip
         for axis in AXES:
             by_axis[axis].append(line.by_axis[axis])
     _lay_out(figure, "step", "")
+    figure.update_layout(
+        showlegend=False, hovermode="x unified" if len(arms) <= MAX_STACKED else "closest"
+    )
     if "ccuracy" in title:
         figure.update_yaxes(range=[-0.02, 1.02], tickformat=".0%")
-    return Chart(section, title, figure, by_axis, note)
+    return Chart("curves", title, figure, by_axis)
+
+
+def style_of(number: int) -> tuple[str, str]:
+    """Return the colour and dash of an arm's lines."""
+    return COLOURS[number % len(COLOURS)], DASHES[number // len(COLOURS) % len(DASHES)]
 
 
 def _stack(
-    section: str, arm: Arm, parts: dict[str, Callable[[Row], float]], unit: str
+    section: str, title: str, arm: Arm, parts: dict[str, Callable[[Row], float]], unit: str
 ) -> list[Chart]:
     """Return the arm's stacked areas over the steps, the mean over its seeds; none without data."""
     figure = go.Figure()
     for number, (name, value) in enumerate(parts.items()):
-        line = _mean_line(arm, _points_of(arm, value))
+        line = _mean_line(arm, points_of(arm, value))
         if any(line.means):
             figure.add_scatter(
                 x=line.steps, y=line.means, name=name, stackgroup="all", mode="lines",
@@ -277,7 +283,7 @@ def _stack(
                 hovertemplate="%{y:.3g}<extra>" + name + "</extra>",
             )  # fmt: skip
     _lay_out(figure, "step", unit)
-    return [Chart(section, arm.name, figure)] if figure.data else []
+    return [Chart(section, title, figure)] if figure.data else []
 
 
 def _totals(
@@ -291,7 +297,7 @@ def _totals(
     figure = go.Figure()
     for number, (name, value) in enumerate(parts.items()):
         sums = [
-            factor * sum(sum(each.values()) for each in _points_of(arm, value)) / len(arm.runs)
+            factor * sum(sum(each.values()) for each in points_of(arm, value)) / len(arm.runs)
             for arm in arms
         ]
         if any(sums):
@@ -302,7 +308,7 @@ def _totals(
             )  # fmt: skip
     _lay_out(figure, unit, "")
     figure.update_layout(barmode="stack", hovermode="closest", height=150 + 34 * len(arms))
-    figure.update_yaxes(autorange="reversed", automargin=True)
+    figure.update_yaxes(autorange="reversed", automargin=True, showticklabels=len(arms) > 1)
     return [Chart(section, "All steps together", figure)] if figure.data else []
 
 
@@ -313,7 +319,10 @@ def _part_colour(number: int, name: str) -> str:
 def _lay_out(figure: go.Figure, x_title: str, y_title: str) -> None:
     """Set what all charts share; colours of text and grid are the page's."""
     figure.update_layout(
-        template="none", height=_HEIGHT, margin={"l": 56, "r": 12, "t": 10, "b": 48},
+        template="none", height=_HEIGHT, margin={"l": 48, "r": 34, "t": 10, "b": 44},
+        font={"family": "system-ui, sans-serif"},
+        # In the right margin, where it covers nothing.
+        modebar={"orientation": "v", "bgcolor": "rgba(0,0,0,0)"},
         paper_bgcolor="rgba(0,0,0,0)", plot_bgcolor="rgba(0,0,0,0)", hovermode="x unified",
         legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0, "traceorder": "normal"},
         showlegend=True,

@@ -98,7 +98,8 @@ function colours(figure) {
   const style = getComputedStyle(document.documentElement);
   const text = style.getPropertyValue("--text").trim(), line = style.getPropertyValue("--line").trim();
   const back = style.getPropertyValue("--card").trim();
-  const update = { "font.color": text, "hoverlabel.bgcolor": back, "hoverlabel.font.color": text };
+  const faint = style.getPropertyValue("--faint").trim();
+  const update = { "font.color": text, "hoverlabel.bgcolor": back, "hoverlabel.font.color": text, "modebar.color": faint, "modebar.activecolor": text };
   for (const key of Object.keys(figure.layout)) {
     if (/^[xy]axis\d*$/.test(key)) Object.assign(update, { [`${key}.gridcolor`]: line, [`${key}.linecolor`]: line });
   }
@@ -106,7 +107,7 @@ function colours(figure) {
 }
 
 function draw(div, figure) {
-  const config = { responsive: true, displaylogo: false, showEditInChartStudio: false, modeBarButtonsToRemove: ["select2d", "lasso2d"] };
+  const config = { responsive: true, displaylogo: false, showEditInChartStudio: false, modeBarButtons: [["toImage", "zoom2d", "pan2d", "resetScale2d"]] };
   return Plotly.newPlot(div, figure.data, figure.layout, config).then(() => Plotly.relayout(div, colours(figure)));
 }
 
@@ -124,10 +125,17 @@ async function drawCharts(data) {
     seen.unobserve(target);
     show(target);
   }), { rootMargin: "400px" });
+  const chips = [...document.querySelectorAll("#arms button")];
+  const isShown = ({ legendgroup, mode }) => {
+    const pressed = chips.filter((chip) => chip.getAttribute("aria-pressed") === "true");
+    if (!pressed.length) return mode !== "none" || chips.length < 9; // many bands hide each other
+    return !legendgroup || pressed.includes(chips[legendgroup]);
+  };
   const show = async (div) => {
     const chart = data.charts[div.dataset.chart];
     if (div.dataset.drawn) return;
     div.dataset.drawn = "yes";
+    chart.figure.data.forEach((trace) => { trace.visible = isShown(trace); });
     await draw(div, chart.figure);
     if (at("axis").selectedIndex) axes(div, at("axis").value);
     div.on("plotly_click", ({ points: [point] }) => {
@@ -136,6 +144,10 @@ async function drawCharts(data) {
     });
   };
   divs.forEach((div) => seen.observe(div));
+  chips.forEach((chip) => chip.addEventListener("click", () => {
+    chip.setAttribute("aria-pressed", String(chip.getAttribute("aria-pressed") !== "true"));
+    divs.filter((div) => div.data).forEach((div) => Plotly.restyle(div, { visible: div.data.map(isShown) }));
+  }));
   at("axis").addEventListener("change", () => divs.filter((div) => div.dataset.drawn).forEach((div) => axes(div, at("axis").value)));
   const recolour = () => document.querySelectorAll(".plot").forEach((div) => div.layout && Plotly.relayout(div, colours(div)));
   addEventListener("recolour", recolour);
@@ -266,7 +278,7 @@ function drawVisits(all) {
       { x: steps, y: all.map((visit) => mean(visit.trained.map((each) => each.reward))), name: "mean reward", yaxis: "y2", mode: "lines+markers", line: { color: "#de6b1f" } },
     ],
     layout: {
-      height: 220, margin: { l: 40, r: 40, t: 8, b: 40 }, paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
+      height: 220, margin: { l: 40, r: 60, t: 8, b: 40 }, modebar: { orientation: "v", bgcolor: "rgba(0,0,0,0)" }, paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
       legend: { orientation: "h", y: 1.02, yanchor: "bottom" }, hovermode: "x unified", xaxis: axis("step", { tickformat: "d" }),
       yaxis: isOfTurns ? axis("share", { range: [-0.05, 1.05] }) : axis("level", { dtick: 1, rangemode: "tozero" }), yaxis2: axis("reward", { overlaying: "y", side: "right", rangemode: "tozero", nticks: 4, showgrid: false }),
     },

@@ -12,12 +12,11 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from plotly.offline import get_plotlyjs
 
-from recipe.run.rows import accuracies
-from recipe.study.report.page.arms import Arm, changed_settings, group_arms
-from recipe.study.report.page.charts import AXES, all_charts
+from recipe.study.report.page.arms import Arm, changed_settings, group_arms, leaves
+from recipe.study.report.page.charts import AXES, MAX_STACKED, all_charts, sources_of, style_of
 from recipe.study.report.page.folder import PageRun
+from recipe.study.report.page.numbers import numbers_of
 from recipe.study.report.page.payload import compact_runs, pack_json, pack_text
-from recipe.study.report.runs import TOKENS, accuracy_curve
 
 _HERE = Path(__file__).parent
 
@@ -39,25 +38,28 @@ def render_page(
         "\n".join((_HERE / name).read_text("utf-8") for name in names)
         for names in (("conversations.js", "page.js"), ("page.css",))
     )
-    sources = sorted({name for run in runs for row in run.rows for name in accuracies(row)})
+    sources = sources_of(runs)
+    names = [run.name for run in runs] if len(runs) <= 3 else [arm.name for arm in arms]
     figures = {"charts": [_chart(chart) for chart in charts]}
     context = {
-        "title": ", ".join(run.name for run in runs[:3]) + (" ..." if len(runs) > 3 else ""),
+        "title": ", ".join(names[:3]) + (" ..." if len(names) > 3 else ""),
         "css": css,
         "code": code,
         "nonce": hashlib.sha256(code.encode()).hexdigest()[:32],
-        "sources": sources,
-        "runs": [_run_row(run, arms, sources) for run in runs],
+        "arms": [(arm, *style_of(number)) for number, arm in enumerate(arms)],
+        "numbers": [numbers_of(arm, sources) for arm in arms],
+        "max_stacked": MAX_STACKED,
+        "has_visits": any(run.visits or run.samples for run in runs),
+        "runs": [_run_row(run, arms) for run in runs],
         "machines": _machines(runs),
         "has_defaults": bool(defaults),
-        "settings": _settings(runs, defaults),
+        "settings": _settings([arm.runs[0] for arm in arms], defaults),
         "axes": AXES,
         "all_charts": [
             {
                 "number": number,
                 "section": chart.section,
                 "title": chart.title,
-                "note": chart.note,
                 "height": chart.figure.layout.height,
             }  # fmt: skip
             for number, chart in enumerate(charts)
@@ -99,42 +101,30 @@ def _left_out(runs: Sequence[Mapping[str, Any]]) -> str:
     return f"One file has room for {' and '.join(found)}{rest}" if found else ""
 
 
-def _run_row(run: PageRun, arms: Sequence[Arm], sources: Sequence[str]) -> dict[str, Any]:
+def _run_row(run: PageRun, arms: Sequence[Arm]) -> dict[str, Any]:
     total = run.setting("trainer.total_training_steps")
     state = f"step {run.last_step}" + (f" of {total}" if total else "")
-    tokens = sum(row.get(name, 0) for row in run.training for name in TOKENS)
-    minutes = sum(row.get("timing_s/step", 0.0) for row in run.training) / 60
     damaged = [
         f"{count} damaged lines of {name} left out" for name, count in sorted(run.damaged.items())
     ]
-    shown = []
-    for source in sources:
-        points = [value for _, value in accuracy_curve(run.rows, source)]
-        shown.append(f"{100 * points[0]:.1f} → {100 * points[-1]:.1f} %" if points else "-")
+    newest = f"{datetime.fromtimestamp(run.updated_s, UTC):%Y-%m-%d %H:%M} UTC"
     return {
         "name": run.name,
         "arm": next(arm.name for arm in arms if any(each is run for each in arm.runs)),
-        "state": f"{state}; ended: {run.failure}" if run.failure else state,
-        "accuracies": shown,
-        "tokens": f"{tokens / 1000:.0f}k",
-        "minutes": f"{minutes:.1f}",
-        "updated": f"{datetime.fromtimestamp(run.updated_s, UTC):%Y-%m-%d %H:%M} UTC",
-        "files": "; ".join(damaged) or "whole",
+        "state": state,
+        "failure": run.failure,
+        "updated": newest if run.updated_s else "-",
+        "files": "; ".join(damaged),
     }
 
 
-def _machines(runs: Sequence[PageRun]) -> list[tuple[str, list[str]]]:
-    """Return the rows of the table of machines and versions."""
-    flat = [
-        {
-            f"{section}: {name}" if section != "machine" else str(name): str(value)[:300]
-            for section, part in run.machine.items()
-            for name, value in (part.items() if isinstance(part, dict) else [("", part)])
-        }
-        for run in runs
-    ]
-    names = dict.fromkeys(name for each in flat for name in each)
-    return [(name, [each.get(name, "-") for each in flat]) for name in names]
+def _machines(runs: Sequence[PageRun]) -> list[tuple[str, str]]:
+    """Return the rows of the table of machines and versions; of several runs each value once."""
+    found: dict[str, dict[str, None]] = {}
+    for run in runs:
+        for name, value in leaves(run.machine).items():
+            found.setdefault(name, {})[str(value)[:300]] = None
+    return [(name, " | ".join(values)) for name, values in found.items() if name]
 
 
 def _settings(runs: Sequence[PageRun], defaults: Mapping[str, Any]) -> list[tuple[str, list[Any]]]:
