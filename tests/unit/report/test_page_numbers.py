@@ -1,6 +1,5 @@
 """The page's numbers are the run's, in the room that there is, whatever stands in its files."""
 
-import hashlib
 import os
 import random
 from pathlib import Path
@@ -10,7 +9,6 @@ from page_runs import metrics, record, write_run
 from recipe.hint.record import PromptRecord, RoundRecord
 from recipe.hint.turns import Place
 from recipe.study.report.page.folder import read_folder
-from recipe.study.report.page.payload import compact_runs, pack_json
 from recipe.study.report.page.render import render_page
 from recipe.study.report.page.visits import read_visit
 
@@ -62,15 +60,3 @@ def test_half_a_surrogate_pair_in_any_file_is_a_question_mark(tmp_path):
     assert run.machine == {"machine": {"?": "?"}, "at": ["?"]}
     assert (run.name, run.failure) == ("lieu?", "no ?")
     render_page([run], {}).encode()
-
-
-def test_ids_of_problems_without_room_take_none(tmp_path):
-    ids = [hashlib.sha256(str(n).encode()).hexdigest() for n in range(4000)]
-    records = [record(1, name, "01") for name in ids]
-    run = read_folder(write_run(tmp_path / "run", records, [], [metrics(1)]))
-    room = 60_000  # 64 characters of each id, 4 bits in each: 32 bytes
-    found = compact_runs([run], room)
-    assert len(pack_json(found)) <= room
-    [kept] = found["runs"]
-    assert 300 < len(kept["visits"]) < 1500
-    assert len(found["words"]) < len(kept["visits"]) + 20

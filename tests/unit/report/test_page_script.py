@@ -48,35 +48,6 @@ def test_characters_that_hide_or_reorder_text_are_shown():
 
 
 @needs_node
-def test_a_visit_is_the_same_before_and_after_packing(tmp_path):
-    records = [
-        record(1, "a", "00", "01"),
-        record(2, "b", "01", "11", rows=[[0, 1], [1, 0]], groups=["x", "y"]),
-        record(3, "c", "0101", rows=[[0, 0], [0, 2], [0, 3]], is_dropped=True),
-    ]
-    records[1]["rewards"] = [0.5, -1.0]
-    records[1]["rounds"][1] |= {"role": "teacher", "parents": [[0, 1], [0, 0]]}
-    found = compact_runs([read_folder(write_run(tmp_path / "run", records))], 100_000)
-    visits = run_script(
-        "value.runs[0].visits.map((each) => page.readVisit(each, value.words))", found
-    )
-    trained = [
-        [(each["round"], each["turn"], each["reward"]) for each in v["trained"]] for v in visits
-    ]
-    assert trained == [
-        [(1, 0, 0), (1, 1, 1)],
-        [(0, 1, 0.5), (1, 0, -1)],
-        [(0, 0, 0), (0, 2, 0), (0, 3, 1)],
-    ]
-    assert [each["group"] for each in visits[1]["trained"]] == ["x", "y"]
-    assert visits[1]["rounds"][1]["role"] == "teacher"
-    assert visits[1]["rounds"][1]["parents"] == [[0, 1], [0, 0]]
-    assert [v["signal"] for v in visits] == [True, True, False]
-    assert [v["level"] for v in visits] == [1, 0, 0]
-    assert visits[2]["flags"] == ["dropped"]
-
-
-@needs_node
 def test_equal_conversations_stand_together_each_response_after_the_one_it_answers(tmp_path):
     # Attempts 0 and 2 are the same text and get the same feedback; attempt 1 got another one. The
     # refinement of attempt 1 found no room in the sample.
@@ -86,8 +57,7 @@ def test_equal_conversations_stand_together_each_response_after_the_one_it_answe
     )  # fmt: skip
     run = read_folder(write_run(tmp_path / "run", [talk(1, "a", "010", "111")], [sampled]))
     found = run_script(
-        "page.conversationsOf(value.runs[0].samples[0],"
-        " page.readVisit(value.runs[0].visits[0], value.words))",
+        "page.conversationsOf(value.runs[0].samples[0], value.runs[0].visits[0])",
         compact_runs([run], 100_000),
     )
     shown = [
@@ -110,7 +80,7 @@ def test_equal_conversations_stand_together_each_response_after_the_one_it_answe
 def test_a_visit_is_told_by_its_levels_or_by_its_turns(tmp_path):
     records = [record(1, "a", "00", "01"), talk(2, "a", "001", "011")]
     found = compact_runs([read_folder(write_run(tmp_path / "run", records))], 100_000)
-    read = "value.runs[0].visits.map((each) => page.readVisit(each, value.words))"
+    read = "value.runs[0].visits"
     assert run_script(f"{read}.map(page.path)", found) == ["0: 0/2 → 1: 1/2", "1/3 → guide → 2/3"]
     assert run_script(f"{read}.map(page.whatTrains)", found) == ["level 1", "solver"]
     shares = run_script(f"page.turnShares({read})", found)
@@ -123,7 +93,7 @@ def test_a_record_whose_turns_answer_each_other_ends_the_chain(tmp_path):
     row["rounds"][0]["parents"] = [[2, 0]]
     sampled = talk_sample(1, "a", (0, [0], "wrong", "3"), (2, [0], "correct", "5"))
     found = compact_runs([read_folder(write_run(tmp_path / "run", [row], [sampled]))], 100_000)
-    visit = "page.readVisit(value.runs[0].visits[0], value.words)"
+    visit = "value.runs[0].visits[0]"
     assert run_script(f"page.conversationsOf(value.runs[0].samples[0], {visit})", found) == []
 
 

@@ -12,27 +12,6 @@ function visible(text) {
     .replace(/[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g, "\ufffd");
 }
 
-/** Read a visit out of its compact form; `words` are the texts behind the numbers. */
-function readVisit(row, words) {
-  const [step, problem, stop, rounds, ranges, rewards, reasons, flags, hintTokens, hintCalls, signal, groups] = row;
-  const read = rounds.map(([prompt, role, level, status, marks, ungraded, tokens, seconds, parents]) => ({
-    prompt: words[prompt], role: words[role], level, status: words[status], marks, ungraded, tokens, seconds,
-    parents: parents || [],
-  }));
-  const trained = ranges.flatMap(([at, first, count]) =>
-    Array.from({ length: count }, (_, turn) => ({ round: at, turn: first + turn })));
-  trained.forEach((each, place) => {
-    each.reward = rewards ? rewards[place] : Number(read[each.round].marks[each.turn]);
-    each.group = groups ? words[groups[place]] : "";
-  });
-  return {
-    step, problem: words[problem], stop: words[stop], rounds: read, trained, hintTokens, hintCalls,
-    reasons: Object.entries(reasons).map(([word, count]) => [words[word], count]),
-    flags: flags.map((each) => words[each]), signal: Boolean(signal),
-    level: trained.length ? read[trained[0].round].level : null,
-  };
-}
-
 const OUTCOMES = {
   "any": () => true,
   "signal": (visit) => visit.signal,
@@ -40,7 +19,7 @@ const OUTCOMES = {
   "a hint was tried": (visit) => visit.rounds.some((each) => each.level > 0),
   "nothing right at the end": (visit) => !visit.rounds.at(-1).marks.includes("1"),
   "no prompt for a hint": (visit) => visit.rounds.some((each) => !["none", "ok", "cut"].includes(each.status)),
-  "not graded": (visit) => visit.rounds.some((each) => each.ungraded > 0),
+  "not graded": (visit) => visit.rounds.some((each) => each.num_ungraded > 0),
   "marked": (visit) => visit.flags.length > 0,
 };
 
@@ -55,7 +34,7 @@ function filterSamples(samples, filter) {
     (!filter.why || sample.why.includes(filter.why)) &&
     (!filter.reason && filter.level == null || sample.responses.some((each) =>
       (!filter.reason || each.reason === filter.reason) && (filter.level == null || each.level === filter.level))) &&
-    (!text || JSON.stringify([sample.problem_name, sample.problem, sample.answer, sample.rounds.map((each) => each.hint),
+    (!text || JSON.stringify([sample.problem_id, sample.problem, sample.answer, sample.rounds.map((each) => each.hint),
       sample.responses.map((each) => [each.extracted, each.text])]).toLowerCase().includes(JSON.stringify(text).slice(1, -1))));
   const newest = (a, b) => b.step - a.step;
   return found.sort(filter.order === "new" ? newest : (a, b) => isOdd(b) - isOdd(a) || newest(a, b));
@@ -216,7 +195,7 @@ function showDetail(run, visit, problem) {
   const parts = [el("h3", { dir: "auto" }, problem)];
   parts.push(...visit ? decision(visit) : [el("p", {}, "Not sampled at this step.")]);
   parts.push(el("h4", {}, all.length > 1 ? `All ${all.length} visits` : "The only visit"), visitsChart(all), visitsTable(all, visit));
-  if (visit) parts.push(...texts(run, run.samples.filter((each) => each.step === visit.step && each.problem_name === problem), false));
+  if (visit) parts.push(...texts(run, run.samples.filter((each) => each.step === visit.step && each.problem_id === problem), false));
   at("detail").replaceChildren(...parts.filter(Boolean));
   drawVisits(all);
 }
@@ -235,8 +214,8 @@ function decision(visit) {
     });
     const facts = [each.prompt.replaceAll("_", " "), each.role === "solver" ? null : `by the ${each.role}`,
       hasTurns(visit) && !each.level ? null : `level ${each.level}`,
-      each.status === "none" ? null : `hint ${each.status.replaceAll("_", " ")}`, `${each.tokens} tokens`, `${each.seconds} s`,
-      each.ungraded ? `${each.ungraded} not graded` : null].filter(Boolean).join(", ");
+      each.status === "none" ? null : `hint ${each.status.replaceAll("_", " ")}`, `${each.tokens} tokens`, `${each.seconds.toFixed(2)} s`,
+      each.num_ungraded ? `${each.num_ungraded} not graded` : null].filter(Boolean).join(", ");
     const unmarked = each.parents.length ? `${each.parents.length} responses, not graded` : "no graded response";
     return el("li", {}, facts, el("br"), marks.length ? el("span", { class: "marks" }, marks) : unmarked);
   });
@@ -307,13 +286,13 @@ function showSamples() {
 function card(run, sample, filter, isOpen) {
   const counts = new Map();
   for (const each of sample.responses) counts.set(each.reason, (counts.get(each.reason) || 0) + each.turns.length);
-  const summary = el("summary", {}, `step ${sample.step} · `, inline(shorten(sample.problem_name)), " ",
+  const summary = el("summary", {}, `step ${sample.step} · `, inline(shorten(sample.problem_id)), " ",
     sample.why.map((each) => el("span", { class: each === "random" ? "tag" : "tag odd" }, each.replaceAll("_", " "))),
     ` ${[...counts].map(([name, count]) => `${count} × ${name.replaceAll("_", " ")}`).join(", ")}`);
   const node = el("details", { class: "sample" }, summary);
   const fill = () => {
     if (!node.open || node.childElementCount > 1) return;
-    const all = el("button", { type: "button", class: "link", onclick: () => go({ run: runs.indexOf(run), step: sample.step, problem: sample.problem_name }, true) },
+    const all = el("button", { type: "button", class: "link", onclick: () => go({ run: runs.indexOf(run), step: sample.step, problem: sample.problem_id }, true) },
       "decision and all visits of this prompt");
     node.append(all, ...texts(run, [sample], true, filter));
   };
@@ -328,7 +307,7 @@ function texts(run, samples, isAlone, filter = {}) {
   return samples.flatMap((sample) => {
     const asked = (each) => (!filter.reason || each.reason === filter.reason) && (filter.level == null || each.level === filter.level);
     const first = (of) => (a, b) => of(b) - of(a);
-    const visit = run.visits.find((each) => each.step === sample.step && each.problem === sample.problem_name);
+    const visit = run.visits.find((each) => each.step === sample.step && each.problem === sample.problem_id);
     const talks = conversationsOf(sample, visit)
       .sort(first(({ turns }) => turns.some((each) => each.response && asked(each.response))));
     const hints = sample.rounds.filter((each) => each.hint || each.level);
@@ -365,10 +344,8 @@ async function start() {
   at("theme").addEventListener("click", setTheme);
   const data = JSON.parse(await unpack("data"));
   runs = data.runs.map((run) => {
-    const visits = run.visits.map((row) => readVisit(row, data.words));
-    const samples = run.samples.map((each) => ({ ...each, problem_name: data.words[each.problem_id] }));
-    const steps = [...new Set(visits.map((visit) => visit.step))].sort((a, b) => a - b);
-    return { name: run.name, visits, samples, steps, total: run.num_visits, totalSamples: run.num_samples };
+    const steps = [...new Set(run.visits.map((visit) => visit.step))].sort((a, b) => a - b);
+    return { ...run, steps, total: run.num_visits, totalSamples: run.num_samples };
   });
   const names = runs.map((run, number) => [String(number), run.name]);
   options(at("run"), names);
@@ -404,5 +381,5 @@ async function start() {
   document.documentElement.dataset.ready = "yes";
 }
 
-if (typeof document === "undefined") module.exports = { visible, readVisit, filterSamples, OUTCOMES };
+if (typeof document === "undefined") module.exports = { visible, filterSamples, OUTCOMES };
 else start().catch((error) => { at("problem").textContent = `The page could not be built (a browser of 2023 or newer is needed): ${error}`; });

@@ -8,6 +8,7 @@ import json
 import zlib
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from recipe.study.report.page.folder import PageRun
@@ -16,20 +17,6 @@ from recipe.study.report.page.visits import TEXT_CHARS, Visit, stop_reason, text
 # Texts of a sample, and characters of a text: as they are, and where not all samples fit.
 _TEXT_LIMITS = ((64, TEXT_CHARS), (3, 900))
 _VISIT_SHARE = 0.5  # of the room; samples get what visits leave
-
-
-class Words:
-    """Texts that come again and again, as numbers."""
-
-    def __init__(self) -> None:
-        self.numbers: dict[str, int] = {}
-
-    def __getitem__(self, word: str) -> int:
-        return self.numbers.setdefault(word, len(self.numbers))
-
-    def as_list(self) -> list[str]:
-        """Return the text of each number."""
-        return list(self.numbers)
 
 
 def pack_json(value: Any) -> str:
@@ -53,12 +40,11 @@ def compact_runs(runs: Sequence[PageRun], room_bytes: int) -> dict[str, Any]:
         runs: What was read.
         room_bytes: Characters of base64 that the result may have.
     """
-    words = Words()
     rooms = [room_bytes * 3 // 4 // max(1, len(runs))] * len(runs)
     found = []
     for run, room in zip(runs, rooms, strict=True):
-        visits, size = _fitting_visits(run, int(room * _VISIT_SHARE), words)
-        samples = _fitting_samples(run.samples, room - size, words)
+        visits, size = _fitting_visits(run, int(room * _VISIT_SHARE))
+        samples = _fitting_samples(run.samples, room - size)
         found.append(
             {
                 "name": run.name,
@@ -68,66 +54,49 @@ def compact_runs(runs: Sequence[PageRun], room_bytes: int) -> dict[str, Any]:
                 "samples": samples,
             }
         )
-    return {"runs": found, "words": words.as_list()}
+    return {"runs": found}
 
 
-def _fitting_visits(run: PageRun, room: int, words: Words) -> tuple[list[Any], int]:
-    """Return compact visits of as many problems as find room, and their size with their texts."""
+def _fitting_visits(run: PageRun, room: int) -> tuple[list[Any], int]:
+    """Return compact visits of as many problems as find room, and their size."""
     max_level = run.setting("hint.max_level")
     level = max_level if isinstance(max_level, int) else None
     with_samples = {each["problem_id"] for each in run.samples}
-    by_problem: dict[str, list[Visit]] = defaultdict(list)
-    for visit in run.visits:
-        by_problem[visit.problem_id].append(visit)
-    order = sorted(by_problem, key=lambda name: (name not in with_samples, _draw(name)))
+    rows = [_visit(visit, level) for visit in run.visits]
+    names = {row["problem"] for row in rows}
+    order = sorted(names, key=lambda name: (name not in with_samples, _draw(name)))
     kept = len(order)
     while True:
         names = set(order[:kept])
-        chosen = [each for each in run.visits if each.problem_id in names]
-        own = Words()  # those of problems without room must not stay
-        rows = [[_visit(each, level, own) for each in chosen], own.as_list()]
-        size = len(zlib.compress(json.dumps(rows, separators=(",", ":")).encode(), 6))
+        chosen = [row for row in rows if row["problem"] in names]
+        size = len(zlib.compress(json.dumps(chosen, separators=(",", ":")).encode(), 6))
         if size <= room or not kept:
-            return [_visit(each, level, words) for each in chosen], size
+            return chosen, size
         kept = min(kept - 1, int(kept * room / size * 0.97))
 
 
-def _visit(visit: Visit, max_level: int | None, words: Words) -> list[Any]:
-    rounds = []
-    for each in visit.rounds:
-        row: list[Any] = [words[each.prompt], words[each.role], each.level, words[each.status]]
-        row += [each.marks, each.num_ungraded, each.tokens, round(each.seconds, 2)]
-        rounds.append([*row, each.parents] if each.parents else row)
-    trained = "".join(visit.rounds[at].marks[turn : turn + 1] for at, turn in visit.rows)
-    is_plain = "?" not in trained and [*map(float, trained)] == list(visit.rewards)
-    compact = [
-        visit.step,
-        words[visit.problem_id],
-        words[stop_reason(visit, max_level)],
-        rounds,
-        _ranges(visit),
-        0 if is_plain else visit.rewards,
-        {words[name]: count for name, count in visit.reasons.items()},
-        [words[name] for name in visit.flags],
-        visit.hint_tokens,
-        visit.hint_calls,
-        int(visit.has_signal),
-    ]
-    return [*compact, [words[name] for name in visit.groups]] if visit.groups else compact
+def _visit(visit: Visit, max_level: int | None) -> dict[str, Any]:
+    """Return what the page's script shows of a visit."""
+    groups = visit.groups or [""] * len(visit.rows)
+    return {
+        "step": visit.step,
+        "problem": visit.problem_id,
+        "stop": stop_reason(visit, max_level),
+        "rounds": [asdict(each) for each in visit.rounds],
+        "trained": [
+            {"round": at, "turn": turn, "reward": reward, "group": group}
+            for (at, turn), reward, group in zip(visit.rows, visit.rewards, groups, strict=True)
+        ],
+        "reasons": list(visit.reasons.items()),
+        "flags": visit.flags,
+        "hintTokens": visit.hint_tokens,
+        "hintCalls": visit.hint_calls,
+        "signal": visit.has_signal,
+        "level": visit.level,
+    }
 
 
-def _ranges(visit: Visit) -> list[list[int]]:
-    """Return the rows that train as [round, first turn, count]."""
-    found: list[list[int]] = []
-    for at, turn in visit.rows:
-        if found and found[-1][0] == at and found[-1][1] + found[-1][2] == turn:
-            found[-1][2] += 1
-        else:
-            found.append([at, turn, 1])
-    return found
-
-
-def _fitting_samples(samples: Sequence[dict[str, Any]], room: int, words: Words) -> list[Any]:
+def _fitting_samples(samples: Sequence[dict[str, Any]], room: int) -> list[Any]:
     """Return samples in the order of the file; the least odd ones give way when there is no room.
 
     Where not all fit whole, each is shortened, so that more of them do.
@@ -136,9 +105,7 @@ def _fitting_samples(samples: Sequence[dict[str, Any]], room: int, words: Words)
     for limits in _TEXT_LIMITS:
         packer, size, kept = zlib.compressobj(9), 0, []
         for at in _by_oddness(samples):
-            row = _shortened(samples[at], *limits) | {
-                "problem_id": words[samples[at]["problem_id"]]
-            }
+            row = _shortened(samples[at], *limits)
             raw = json.dumps(row, separators=(",", ":")).encode()
             size += len(packer.compress(raw)) + len(packer.flush(zlib.Z_SYNC_FLUSH))
             if size > room:
