@@ -15,12 +15,19 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from recipe.verify.maths.compound import SMALLER
 from recipe.verify.maths.reading import rational, read
 from recipe.verify.maths.tree import Node, exact, folded, names_in, num
 from recipe.verify.maths.units import Unit
 from recipe.verify.maths.words import NUMBERS, Suffix
 
+_SMALLER = {  # words for units, and for those that may follow them
+    "days?": "hours?",
+    r"hours?|hrs?\.?|h": "minutes?|mins?",
+    r"minutes?|mins?\.?": "seconds?|secs?|s",
+    r"feet|foot|ft\.?": r"inch(?:es)?|in(?=[.$}]|\s*\Z)",
+    r"pounds?|lbs?\.?": "ounces?|oz",
+    "dollars?": "cents?",
+}
 _REACH = 80  # characters that are looked at on each side
 _LETTER = r"\mathscr{B}"
 _BOX = Node("sym", value=_LETTER)
@@ -56,10 +63,10 @@ _MORE = r"(?![A-Za-z]|\s(?:more|less|fewer|longer|later|earlier|faster)\b)"
 _REST = re.compile(  # \boxed{2} hours and 30 minutes, \boxed{2} and a half hours
     rf"{_GAP}(?:(?:[a-z]{{1,9}}{_GAP})?and (?:an?|one) (?:half|quarter)\b(?! of)"
     rf"|(?:and|plus|\+|(?<=[a-z]\}}\}}){_GAP}){_GAP}{_SMALL}{_GAP}"
-    rf"(?:{'|'.join(SMALLER.values())}){_MORE}|"
+    rf"(?:{'|'.join(_SMALLER.values())}){_MORE}|"
     + "|".join(
         rf"(?:{unit})(?![A-Za-z]){_GAP}(?:and|plus|\+)?{_GAP}{_SMALL}{_GAP}(?:{smaller}){_MORE}"
-        for unit, smaller in SMALLER.items()
+        for unit, smaller in _SMALLER.items()
     )
     + ")",
     re.IGNORECASE,

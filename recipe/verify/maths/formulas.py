@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
 
-from recipe.verify.maths.conventions import in_base, raised
 from recipe.verify.maths.lexer import ACCENTS, FUNCTIONS, TEXT_POWER, Token
-from recipe.verify.maths.tree import Node, Unread, num, whole
-from recipe.verify.maths.words import read_suffix
+from recipe.verify.maths.tree import Node, Number, Unread, num, whole
+from recipe.verify.maths.words import NUMBERS, read_suffix
 
 MAX_DEPTH = 40
 _MARKS = {r"\circ": r"\degree", r"\degree": r"\degree", "'": "'"}
@@ -20,6 +20,8 @@ _SIGNS = {"+": "add", "-": "sub", r"\pm": "pm", r"\mp": "mp"}
 _CONSTANTS = {r"\pi": "pi", "e": "e", "i": "i"}
 _TEXT_MARKS = frozenset(r"/ ^ - ' per \degree % \$ \euro \pounds".split()) | {TEXT_POWER}  # 5 \$
 _MAX_SUFFIX_WORDS = 12
+_MAX_BITS = 4000  # of a numeral with a base
+_T = Node("sym", value="T")
 DELIMITED = {
     "(": "_bracket", "[": "_bracket", "]": "_bracket", r"\{": "_set", "|": "_bars",
     r"\lfloor": "_floor", r"\lceil": "_ceil", r"\frac": "_pair", r"\binom": "_pair",
@@ -210,7 +212,7 @@ class Formulas(Cursor):
                 node = Node("sym", value=node.value + "'")
             elif text == "!" and self.text(1) != "!":
                 self._at += 1
-                node = Node("fact", (raised(node, exponent),))
+                node = Node("fact", (_raised(node, exponent),))
                 exponent = None
             elif text == r"\degree" and self._is_degree_inside():
                 self._at += 1
@@ -218,7 +220,7 @@ class Formulas(Cursor):
             else:
                 break
         self._depth -= 1
-        return raised(node, exponent)
+        return _raised(node, exponent)
 
     def _unwrap_mark(self) -> None:
         r"""Take ``^\circ`` and ``^{\circ}`` as ``\circ``, and primes likewise."""
@@ -241,7 +243,7 @@ class Formulas(Cursor):
         self.take("_")
         index = self._raw_script()
         if node.kind == "num":
-            return in_base(node.value, index)
+            return _in_base(node.value, index)
         if node.kind == "const" and node.value in ("e", "i"):
             node = Node("sym", value=node.value)
         if node.kind != "sym":
@@ -387,3 +389,37 @@ def symbol(text: str) -> Node:
 
 def _is_exponent_end(tokens: list[Token], at: int) -> bool:
     return at >= 3 and tokens[at - 2].text == "{" and tokens[at - 3].text == "^"
+
+
+def _in_base(digits: Number, index: str) -> Node:
+    """Return the numeral of these digits in the base ``8``, ``(8)``, ``eight`` or ``base 8``.
+
+    Raises:
+        Unread: The index is not a base, or the digits have a point.
+    """
+    if index.startswith("( ") and index.endswith(" )"):
+        index = index[2:-2]
+    index = index.lower().removeprefix("base ")
+    base = NUMBERS[index] if index in NUMBERS else whole(index)
+    if digits.value.numerator.bit_length() > _MAX_BITS:
+        raise Unread("a numeral of too many digits")
+    if not 2 <= base <= 36 or digits.decimals:
+        raise Unread("an index of a number that is not a base")
+    return Node("numeral", value=(str(digits.value.numerator), base))
+
+
+def _raised(node: Node, exponent: Node | None) -> Node:
+    """Return a power; for a bracket or matrix to the T, its columns as rows."""
+    if exponent is None:
+        return node
+    if exponent == _T and node.kind == "tuple" and node.value in ("()", "[]"):
+        return _column(node.items)
+    if exponent == _T and node.kind == "matrix" and len(node.items) == 1:
+        return _column(node.items[0].items)
+    if exponent == _T and node.kind == "matrix" and all(len(row.items) == 1 for row in node.items):
+        return Node("matrix", (Node("tuple", tuple(row.items[0] for row in node.items), "()"),))
+    return Node("pow", (node, exponent))
+
+
+def _column(cells: Sequence[Node]) -> Node:
+    return Node("matrix", tuple(Node("tuple", (cell,), "()") for cell in cells))

@@ -22,18 +22,13 @@ from typing import Literal
 from recipe.verify.maths.around import changes_value, has_other, without_repeats
 from recipe.verify.maths.closeness import NeedsAlgebra
 from recipe.verify.maths.compare import Comparison
-from recipe.verify.maths.compound import compounds_of_gold
-from recipe.verify.maths.conventions import by_convention
-from recipe.verify.maths.domains import without_domain
 from recipe.verify.maths.named import (
     read_answer,
-    with_letters_of,
     with_names,
     without_form,
 )
 from recipe.verify.maths.questions import asks_for_several, is_finished, leaves_work
 from recipe.verify.maths.reading import Reading, read
-from recipe.verify.maths.residues import without_moduli
 from recipe.verify.maths.tree import NoValue
 from recipe.verify.maths.words import NUMBERS
 from recipe.verify.schema import Basis, Verdict
@@ -255,7 +250,7 @@ def compare(answer: str, candidate: str, problem: str = "") -> Equality:
     tolerance = _tolerance(gold, stated)
     if tolerance is None and (quick := _quick_equal(gold, candidate, problem)) is not None:
         return quick
-    left = _read_gold(gold)
+    left = read(gold)
     right = read_answer(candidate, left, problem)
     if left.text == right.text:
         return Equality(True, "text")
@@ -271,18 +266,13 @@ def equal(answer: str, candidate: str, problem: str = "") -> bool:
 
 def is_text_only(answer: str) -> bool:
     """Return whether a gold answer cannot be read, so that only the same text is right."""
-    return not _read_gold(_gold_text(answer)[0]).trees
-
-
-def _read_gold(gold: str) -> Reading:
-    """Read a gold answer, whose domain says what the problem does."""
-    return read(without_domain(gold))
+    return not read(_gold_text(answer)[0]).trees
 
 
 def _trees_equal(gold: Reading, other: Reading, comparison: Comparison) -> Equality | None:
     """Compare readings; ``None`` if the answer has none, or its value cannot be told."""
     known = False
-    golds = compounds_of_gold(gold.trees, comparison.problem)
+    golds = gold.trees
     if len(golds) > 1 and not asks_for_several(comparison.problem):
         golds = golds[:1]  # `1,234` is one number where one is asked for
     again = Comparison(tolerance=comparison.tolerance, is_quick=comparison.is_quick).equal
@@ -290,22 +280,17 @@ def _trees_equal(gold: Reading, other: Reading, comparison: Comparison) -> Equal
     for gold_tree in golds:
         for tree in other.trees:
             right = with_names(tree, gold_tree, comparison.problem)
-            right = with_letters_of(gold_tree, right, comparison.problem)
-            right = by_convention(gold_tree, right, comparison.problem)
             left = without_form(gold_tree, right)
             comparison.ignored.clear()
-            plain = without_moduli(left, right, comparison.problem)
-            if plain != right:
-                comparison.ignored.append("modulus")
-            if leaves_work(left, plain):
+            if leaves_work(left, right):
                 known = True
                 continue
             try:
-                is_equal = comparison.equal(left, plain)
+                is_equal = comparison.equal(left, right)
             except NoValue:
                 continue
             known = True
-            if is_equal and is_finished(left, plain, comparison.problem, again, is_near=is_near):
+            if is_equal and is_finished(left, right, comparison.problem, again, is_near=is_near):
                 return Equality(True, _basis(comparison), "; ".join(comparison.ignored)[:200])
     return Equality(False, _basis(comparison)) if known else None
 
@@ -328,7 +313,7 @@ def _quick_equal(gold: str, candidate: str, problem: str) -> Equality | None:
     if max(len(gold), len(candidate)) > _MAX_QUICK_CHARS:
         return None
     try:
-        left = _read_gold(gold)
+        left = read(gold)
         right = read_answer(candidate, left, problem)
         if left.text == right.text:
             return Equality(True, "text")

@@ -9,14 +9,10 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
 from recipe.verify.maths import questions
 from recipe.verify.maths.asked import question
-from recipe.verify.maths.compound import without_compounds
-from recipe.verify.maths.domains import without_domain
-from recipe.verify.maths.holes import without_holes
 from recipe.verify.maths.keys import key
 from recipe.verify.maths.mentions import MAX_CHARS
 from recipe.verify.maths.reading import Reading, read
@@ -50,9 +46,6 @@ _USUAL = {
     "derivative": re.compile(r"derivative|[Dd]ifferentiate"),
     "remainder": re.compile(r"\bremainder (?:when|of|on|upon|after)\b"),
 }
-_FREE = ({"k", "n"}, {"C", "c", "K"})  # letters of any whole number, of any constant
-_DOLLARS = re.compile(r"\$[^$]{1,300}\$")
-_LETTER = re.compile(r"(?<![A-Za-z])[A-Za-z](?![A-Za-z])")
 _NO_NAME = frozenset("relation chain label tuple list set word quantity".split())
 
 
@@ -152,11 +145,7 @@ def tell_order(label: Node, gold: Node, problem: str) -> bool:
 
 def read_answer(text: str, gold: Reading, problem: str) -> Reading:
     """Read an answer; of ``f(1,2) = 5`` the 5 where the problem asks for f(1,2), itself unread."""
-    text = without_domain(text, problem)
-    if r"\ne" not in gold.text:
-        text = without_holes(text, _letters_of(problem), problem)
     reading = read(text)
-    reading = replace(reading, trees=without_compounds(reading.trees, gold.trees, problem))
     if reading.trees or not gold.trees or len(text) > _MAX_ANSWER or "=" not in text:
         return reading
     for place in [match.start() for match in re.finditer("=", text)][:_MAX_SIDES]:
@@ -240,51 +229,6 @@ def with_names(answer: Node, gold: Node, problem: str) -> Node:
     if answer.kind != "relation" or answer.value != ("=",) or is_name(answer.items[0]):
         return answer  # x = x^2 is not a name and its value
     return Node("label", answer.items) if may_stand_left(answer.items[0], problem) else answer
-
-
-def with_letters_of(gold: Node, answer: Node, problem: str) -> Node:
-    r"""Return an answer with the gold answer's letters where the problem leaves them open.
-
-    ``f(t) = 2t`` is f(x) = 2x. A constant or whole number that only the answer brings in, the n of
-    ``\frac{\pi}{4}+n\pi``, is taken for the one that only the gold answer brings in.
-    """
-    if gold.kind == answer.kind == "list" and len(gold.items) == len(answer.items):
-        items = map(_with_argument, gold.items, answer.items)
-        answer = Node("list", tuple(items), answer.value)
-    answer = _with_argument(gold, answer)
-    value, other = (each.items[1] if each.kind == "label" else each for each in (gold, answer))
-    own, others = names_in(value) - names_in(other), names_in(other) - names_in(value)
-    is_free = len(own) == len(others) == 1 and any(own | others <= kind for kind in _FREE)
-    if not is_free or not problem or (own | others) & _letters_of(problem):
-        return answer
-    if value.kind == "sym" or (not own <= _FREE[0] and names_in(value) == own):  # 300 K
-        return answer
-    return _renamed(answer, *others, *own)
-
-
-def _with_argument(gold: Node, answer: Node) -> Node:
-    if gold.kind != "label" or answer.kind != "label":
-        return answer
-    (name, gold_value), (own, value) = gold.items, answer.items
-    if not (_is_applied(name) and _is_applied(own)) or name.items[0] != own.items[0]:
-        return answer
-    letters = [str(each.items[1].value) for each in (own, name)]
-    are_variables = all(len(each) == 1 and each.islower() for each in letters)
-    is_free = are_variables and letters[1] in names_in(gold_value) - names_in(value)
-    return _renamed(answer, *letters) if is_free else answer
-
-
-def _renamed(node: Node, letter: str, other: str) -> Node:
-    if node == Node("sym", value=letter):
-        return Node("sym", value=other)
-    return Node(node.kind, tuple(_renamed(each, letter, other) for each in node.items), node.value)
-
-
-@functools.lru_cache(maxsize=256)
-def _letters_of(problem: str) -> frozenset[str]:
-    """Return the letters in a problem's formulas, and those that stand alone."""
-    text = re.sub(r"\\[A-Za-z]+", " ", problem[-MAX_CHARS:])
-    return frozenset([*_LETTER.findall(text), *"".join(_DOLLARS.findall(text))])
 
 
 def _by_point(parts: tuple[Node, ...], gold: Node) -> tuple[Node, ...]:

@@ -8,11 +8,11 @@ answer is rational it is written with numerals and arithmetic alone.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterable, Iterator
 
 from recipe.verify.maths.asked import may_drop_unit, question
-from recipe.verify.maths.combined import combines, leaves_complex
 from recipe.verify.maths.copies import (
     has_form,
     is_arithmetic,
@@ -20,7 +20,6 @@ from recipe.verify.maths.copies import (
     repeats_one,
     sides_of,
 )
-from recipe.verify.maths.forms import has_asked_form, is_numeral
 from recipe.verify.maths.keys import key
 from recipe.verify.maths.operations import adds_operation
 from recipe.verify.maths.stated import formulas_of
@@ -196,8 +195,7 @@ def is_finished(
     names, names_of_answer = _names(gold, golds, answer, answers)
     is_rational = not names and not is_near and _are_rational(golds)
     worked = _worked(gold, golds), _worked(answer, answers)
-    is_undone = not is_near and (adds_operation(*worked, equal) or leaves_complex(golds, answers))
-    if is_undone or not has_asked_form(problem, gold, answer):
+    if not is_near and adds_operation(*worked, equal):
         return False
     if not golds:
         return _is_new(gold, answer, problem)
@@ -219,7 +217,7 @@ def is_finished(
         answers.append(answer)
     own_keys, _, formulas = formulas_of(problem)
     others = _others(golds, answers, problem)
-    if not own_keys.isdisjoint(others) or combines(golds, [*others.values()], formulas):
+    if not own_keys.isdisjoint(others):
         return False
     golds = list(dict.fromkeys(golds))
     return not repeats_one([*others.values()], golds, formulas, equal, is_rational=is_rational)
@@ -237,7 +235,7 @@ def _others(golds: list[Node], answers: list[Node], problem: str) -> dict[str, N
     """Map keys to the answers that are not gold answers, nor numbers where any notation will do."""
     own = {key(each) for each in golds}
     is_open = _REWRITE.search(problem) is None
-    others = [each for each in answers if not (is_open and is_numeral(each))]
+    others = [each for each in answers if not (is_open and _is_numeral(each))]
     return {text: each for each in others if (text := key(each)) not in own}
 
 
@@ -325,3 +323,16 @@ def _formulas(node: Node) -> Iterator[Node]:
 
 def _size(node: Node) -> int:
     return 1 + sum(map(_size, node.items))
+
+
+def _is_numeral(node: Node) -> bool:
+    """Tell whether it is a number, mixed or not, or a fraction in lowest terms, signs aside."""
+    node = _sized(node)
+    if node.kind != "div" or any(_sized(each).kind != "num" for each in node.items):
+        return node.kind == "num" and not node.value.repeats
+    top, bottom = (_sized(each).value.value for each in node.items)
+    return top.denominator == bottom.denominator == 1 == math.gcd(int(top), int(bottom))
+
+
+def _sized(node: Node) -> Node:
+    return node.items[0] if node.kind == "neg" else node

@@ -7,11 +7,8 @@ import re
 from dataclasses import dataclass
 from fractions import Fraction
 
-from recipe.verify.maths.compound import compounds
-from recipe.verify.maths.conventions import with_plain_signs
 from recipe.verify.maths.lexer import ACCENTS, FUNCTIONS, SHORT_WORDS, Token, tokens
 from recipe.verify.maths.parser import parse
-from recipe.verify.maths.phrases import without_phrases
 from recipe.verify.maths.tree import Node, Unread, exact
 from recipe.verify.maths.words import NUMBERS
 from recipe.verify.maths.wrappers import FRAME, GAP, MAX_FRAMES, is_one_group
@@ -96,8 +93,8 @@ def read(text: str) -> Reading:
     text = _USD.sub(r"\\$", _CHANCE.sub("P =", _without_wrapping(text)))
     if len(text) > _MAX_READ_CHARS:
         return Reading((" ".join(text.split()),))
-    text = with_plain_signs(_CASE.sub(" & ", text) if r"\begin{cases}" in text else text)
-    text = _MODULUS.sub(r"\\pmod{\1}", _BASE.sub(_with_index, without_phrases(text)))
+    text = _CASE.sub(" & ", text) if r"\begin{cases}" in text else text
+    text = _MODULUS.sub(r"\\pmod{\1}", _BASE.sub(_with_index, text))
     text = _MAX_MIN.sub(lambda found: rf"_{{\{found[found.lastindex or 0]}}}", text)
     if r"\over" in text or r"\choose" in text:
         name = {"over": "frac", "choose": "binom"}
@@ -121,7 +118,7 @@ def read(text: str) -> Reading:
             continue
         if tree not in trees:
             trees.append(tree)
-    return Reading(_as_text(found), (*trees, *compounds(found)))
+    return Reading(_as_text(found), tuple(trees))
 
 
 def _with_index(found: re.Match[str]) -> str:

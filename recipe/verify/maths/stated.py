@@ -9,7 +9,6 @@ from __future__ import annotations
 import functools
 import re
 
-from recipe.verify.maths.conventions import CALLED
 from recipe.verify.maths.copies import is_worked
 from recipe.verify.maths.keys import key
 from recipe.verify.maths.mentions import MAX_CHARS
@@ -75,8 +74,6 @@ def _trees_of(formula: str) -> list[Node]:
 
 def _readings(text: str) -> list[Node]:
     text = text.strip().rstrip(_ENDS)
-    if (counted := CALLED.sub(r"\\binom{\1}{\2}", text)) != text:  # C(10, 3), a point or a number
-        return [*read(text).trees, *read(counted).trees]
     return [*(read(text).trees or read(_FACTOR_AFTER.sub(r")\\cdot ", text)).trees)]
 
 

@@ -126,19 +126,6 @@ SPELLINGS = {
 }  # fmt: skip
 
 
-def test_more_spellings_of_right_answers_and_the_same_of_others():
-    rng = random.Random(32)
-    problem = "Cats take a train that leaves at 6:15 a.m. When does it arrive?"
-    for gold, spellings in SPELLINGS.items():
-        for _ in range(6):
-            a, b = sorted(rng.sample(range(11, 60), 2))
-            *right, wrong = (
-                text.replace("{a}", str(a)).replace("{b}", str(b)) for text in (gold, *spellings)
-            )
-            assert all(accepts(right[0], each, problem) for each in right), right
-            assert not accepts(right[0], wrong, problem), wrong
-
-
 def test_behind_the_word_approximately_stands_a_rounding():
     cases = [(r"\frac{5}{7}", "0.714", "0.73"), ("100", "100.0", "101")]
     for value, near, far in [*cases, (r"\sqrt{2}", "1.414", "1.43"), ("12345", "12000", "13400")]:
@@ -194,30 +181,6 @@ def test_infinity_may_be_written_as_a_bound_of_an_inequality():
             rf"{bound}{mark}x<{bound + 7}",
         ):
             assert not accepts(above, wrong), wrong
-
-
-def test_a_remainder_may_carry_the_modulus_that_the_question_states():
-    rng = random.Random(15)
-    for _ in range(40):
-        modulus = rng.randint(5, 60)
-        value = rng.randrange(1, modulus)
-        problem = f"What is the remainder when $3^{{200}}$ is divided by {modulus}?"
-        for mark in (r"\pmod{%s}", r" \pmod {%s}", r"\bmod %s", r"\mod{%s}"):
-            tail = mark % modulus
-            assert accepts(str(value), f"{value}{tail}", problem)
-            assert accepts(str(value), rf"x \equiv {value} {tail}", problem)
-            for wrong in (
-                f"{value + modulus}{tail}",  # no remainder
-                f"{value - modulus}{tail}",
-                f"{(value + 1) % modulus}{tail}",
-                f"{value}{mark % (modulus + 1)}",
-                f"{value - 1}+1{tail}",
-                f"{value}{tail}+{modulus}",
-                rf"2x \equiv {2 * value} {tail}",
-            ):
-                assert not accepts(str(value), wrong, problem), wrong
-            assert not accepts(str(value), f"{value}{tail}", f"{modulus} of us are here. How many?")
-            assert not accepts(f"{value}{tail}", str(value))
 
 
 def test_rows_of_a_matrix_may_be_set_apart_and_a_base_may_stand_in_brackets():

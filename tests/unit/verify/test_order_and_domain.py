@@ -104,19 +104,6 @@ FUNCTION = r"Find all functions $f$ such that $f(f(n)) = n$ for all {} $n$."
 OWN = {"Q": FUNCTION.format("rational numbers"), "R": FUNCTION.format("positive real numbers")}
 
 
-@pytest.mark.parametrize("domain", DOMAINS)
-def test_a_domain_behind_a_formula_says_nothing_more_if_it_is_the_problems_own(domain):
-    is_rational, is_real = ("rational" in domain or "{Q}" in domain), ("{R}" in domain)
-    kind = "Q" if is_rational else "R" if is_real or "real" in domain else ""
-    own = OWN.get(kind, FUNCTION.format("positive integers"))
-    is_narrow = any(each in domain for each in NARROW)
-    for formula in ("n", "2n-1", r"\frac{1}{n}"):
-        answer, gold = f"f(n) = {formula} {domain}", f"f(n)={formula}"
-        assert is_right(answer, gold, own)
-        assert is_right(answer, gold, FUNCTION.format("numbers")) == (not is_narrow)
-        assert not is_right(f"f(n) = {formula}+1 {domain}", gold, own)
-
-
 # What a phrase holds of -1, 0, 1/2, 1 and 2.
 IS_WHOLE = {-1, 0, 1, 2}
 OF_PROBLEM = {
@@ -145,29 +132,6 @@ OF_ANSWER = {
     r", \forall t \in \mathbb{R}^{+}": {0.5, 1, 2},
     r", \forall t \in \mathbb{R}": {*IS_WHOLE, 0.5},
 }
-
-
-@pytest.mark.parametrize("domain, held", OF_ANSWER.items())
-@pytest.mark.parametrize("asked, needed", OF_PROBLEM.items())
-def test_a_function_given_on_less_than_the_problem_asks_for_is_wrong(domain, held, asked, needed):
-    problem = f"Find all functions $f$ such that $f(f(t)) = 4t$ for all {asked} $t$."
-    is_enough = needed <= held
-    assert is_right(f"f(t) = 2t {domain}", "f(t)=2t", problem) == is_enough
-    some = domain.replace("for all", "for some").replace("for every", "for some")
-    if some != domain:
-        assert not is_right(f"f(t) = 2t {some}", "f(t)=2t", problem)
-
-
-def test_some_of_all_solutions_are_wrong():
-    for domain in (
-        r"k \in \mathbb{N}",
-        r"k \in \mathbb{Z}_{\ge 1}",
-        r"\text{ for all positive integers } k",
-    ):
-        assert is_right(r"x = k\pi, k \in \mathbb{Z}", r"x = k\pi", "Solve $\\sin x = 0$.")
-        assert not is_right(
-            rf"x = k\pi, {domain}", r"x = k\pi, k \in \mathbb{Z}", "Solve $\\sin x = 0$."
-        )
 
 
 @pytest.mark.parametrize("bound", [", n > 0", r"\ (n \ge 1)", r", n \ne 0"])
@@ -229,22 +193,6 @@ def test_invented_names_give_a_set_no_order():
 )
 def test_a_number_before_a_comma_or_a_line_is_no_percentage(problem):
     assert is_right(r"25\%", "25", problem)
-
-
-@pytest.mark.parametrize(
-    "asked",
-    [
-        "What is the remainder when ${}$ and $4$ others are divided by ${}$?",
-        "Find the residue of 12345, of {} or of 4, modulo {}.",
-        r"Find the residue of $9^{}$ in $\pmod{{{}}}$, not in 4.",
-    ],
-)
-def test_a_modulus_is_the_questions_only_where_it_is_one(asked):
-    for modulus in (7, 11, 23):
-        problem = asked.format(2 * modulus, modulus)
-        assert is_right(rf"3 \pmod{{{modulus}}}", "3", problem)
-        assert not is_right(r"3 \pmod{4}", "3", problem)
-        assert not is_right(rf"3 \pmod{{{2 * modulus}}}", "3", problem)
 
 
 def test_a_triangle_or_rectangle_asks_for_no_angle():

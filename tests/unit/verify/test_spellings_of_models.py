@@ -228,29 +228,6 @@ def test_several_points_may_be_told_by_the_names_of_their_parts(problem):
     check("n,2", [], ["(g(n), f(n)) = (n, 1)"], problem)
 
 
-def test_a_family_may_be_written_as_a_set():
-    family = r"\frac{\pi}{4}+k\pi"
-    right = [
-        rf"\left\{{{family} \mid k\in\mathbb{{Z}}\right\}}",
-        rf"\left\{{{family} : k\in\mathbb{{Z}}\right\}}",
-        rf"x \in \left\{{{family} \mid k\in\mathbb{{Z}}\right\}}",
-        rf"\{{x \mid x = {family}, k\in\mathbb{{Z}}\}}",
-        rf"{family}, k \text{{ any integer}}",
-    ]
-    wrong = [
-        right[0].replace("{4}", "{3}"),
-        right[0].replace("Z", "N"),
-        right[0].replace("Z", "R"),
-        right[0].replace("k\\in", "n\\in"),
-        rf"\left\{{{family} \mid k\in\mathbb{{Z}}, k>0\right\}}",
-        rf"{family}, k \text{{ any odd integer}}",
-        rf"{family}, k \text{{ any positive integer}}",
-    ]
-    check(family, right, wrong, ALL)
-    check("x", [], [r"\{x \mid x\in\mathbb{R}\}", r"\{x \mid x\in\mathbb{Z}\}"], ALL)
-    check("x^2", [], [r"\{x^2 \mid x\in\mathbb{R}\}"], ALL)
-
-
 def test_a_union_may_be_an_interval_without_a_point():
     right = [r"x \in (0, 36), x \ne 9", r"(0,36), x \neq 9"]
     wrong = [
