@@ -22,7 +22,7 @@ Row = dict[str, float]
 AXES = ("step", "tokens sampled (thousands)", "minutes of training")
 # After Okabe and Ito, told apart by most people; in tones that show on white and on black.
 COLOURS = ("#2f86cf", "#de6b1f", "#12a37f", "#cc79a7", "#d99a00", "#8c76c9", "#5fb4e0", "#888888")
-DASHES = ("solid", "dash", "dot")
+DASHES = {"solid": "solid", "dash": "dashed", "dot": "dotted", "dashdot": "double"}  # and in CSS
 MAX_STACKED = 8  # arms that have charts of their own
 _MAX_POINTS = 600
 _HEIGHT = 300
@@ -116,14 +116,14 @@ def all_charts(arms: Sequence[Arm]) -> list[Chart]:
     phases: dict[str, Callable[[Row], float]] = {
         name: functools.partial(_seconds, key=key) for name, key in _PHASES.items()
     } | {"other": _other_seconds}
+    charts += _totals("Tokens of all steps, thousands per seed", arms, TOKENS, 1e-3)
+    charts += _totals("Minutes of all steps, per seed", arms, phases, 1 / 60)
     for arm in arms if len(arms) <= MAX_STACKED else ():
         name = "" if len(arms) == 1 else f": {arm.name}"
         if has_hints:
-            title = f"Prompts by the hint level that trains{name}"
-            charts += _stack("levels", title, arm, shares, "share of the step's prompts")
-        charts += _stack("phases", f"Each step{name}", arm, phases, "seconds")
-    charts += _totals("tokens", arms, TOKENS, "tokens per seed, thousands", 1e-3)
-    charts += _totals("phases", arms, phases, "minutes of all steps per seed", 1 / 60)
+            title = f"Prompts by the hint level that trains, share{name}"
+            charts += _stack("levels", title, arm, shares)
+        charts += _stack("costs", f"Seconds of a step{name}", arm, phases)
     return charts
 
 
@@ -255,7 +255,7 @@ def _line_chart(title: str, arms: Sequence[Arm], lines: Sequence[_Line]) -> Char
         )  # fmt: skip
         for axis in AXES:
             by_axis[axis].append(line.by_axis[axis])
-    _lay_out(figure, "step", "")
+    _lay_out(figure, "step")
     figure.update_layout(
         showlegend=False, hovermode="x unified" if len(arms) <= MAX_STACKED else "closest"
     )
@@ -266,11 +266,11 @@ def _line_chart(title: str, arms: Sequence[Arm], lines: Sequence[_Line]) -> Char
 
 def style_of(number: int) -> tuple[str, str]:
     """Return the colour and dash of an arm's lines."""
-    return COLOURS[number % len(COLOURS)], DASHES[number // len(COLOURS) % len(DASHES)]
+    return COLOURS[number % len(COLOURS)], [*DASHES][number // len(COLOURS) % len(DASHES)]
 
 
 def _stack(
-    section: str, title: str, arm: Arm, parts: dict[str, Callable[[Row], float]], unit: str
+    section: str, title: str, arm: Arm, parts: dict[str, Callable[[Row], float]]
 ) -> list[Chart]:
     """Return the arm's stacked areas over the steps, the mean over its seeds; none without data."""
     figure = go.Figure()
@@ -282,16 +282,12 @@ def _stack(
                 line={"width": 0.5, "color": _part_colour(number, name)},
                 hovertemplate="%{y:.3g}<extra>" + name + "</extra>",
             )  # fmt: skip
-    _lay_out(figure, "step", unit)
+    _lay_out(figure, "step")
     return [Chart(section, title, figure)] if figure.data else []
 
 
 def _totals(
-    section: str,
-    arms: Sequence[Arm],
-    parts: dict[str, Callable[[Row], float]],
-    unit: str,
-    factor: float,
+    title: str, arms: Sequence[Arm], parts: dict[str, Callable[[Row], float]], factor: float
 ) -> list[Chart]:
     """Return one bar per arm: sums over all steps, the mean over its seeds."""
     figure = go.Figure()
@@ -306,17 +302,17 @@ def _totals(
                 name=name, orientation="h", marker={"color": _part_colour(number, name)},
                 hovertemplate="%{x:.4g}<extra>" + name + "</extra>",
             )  # fmt: skip
-    _lay_out(figure, unit, "")
+    _lay_out(figure, "")
     figure.update_layout(barmode="stack", hovermode="closest", height=150 + 34 * len(arms))
     figure.update_yaxes(autorange="reversed", automargin=True, showticklabels=len(arms) > 1)
-    return [Chart(section, "All steps together", figure)] if figure.data else []
+    return [Chart("costs", title, figure)] if figure.data else []
 
 
 def _part_colour(number: int, name: str) -> str:
     return COLOURS[-1] if name == "other" else COLOURS[number % (len(COLOURS) - 1)]
 
 
-def _lay_out(figure: go.Figure, x_title: str, y_title: str) -> None:
+def _lay_out(figure: go.Figure, x_title: str) -> None:
     """Set what all charts share; colours of text and grid are the page's."""
     figure.update_layout(
         template="none", height=_HEIGHT, margin={"l": 48, "r": 34, "t": 10, "b": 44},
@@ -328,7 +324,7 @@ def _lay_out(figure: go.Figure, x_title: str, y_title: str) -> None:
         showlegend=True,
     )  # fmt: skip
     figure.update_xaxes(title={"text": x_title, "standoff": 8}, zeroline=False)
-    figure.update_yaxes(title=y_title, zeroline=False, rangemode="tozero")
+    figure.update_yaxes(zeroline=False, rangemode="tozero")
 
 
 def _seconds(row: Row, key: str) -> float:

@@ -6,8 +6,7 @@ import base64
 import hashlib
 import json
 import zlib
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -126,19 +125,10 @@ def _shortened(sample: dict[str, Any], max_texts: int, max_chars: int) -> dict[s
     return sample | {"responses": responses, "problem": text(sample["problem"], max_chars)}
 
 
-def _by_oddness(samples: Sequence[dict[str, Any]]) -> Iterable[int]:
-    """Return places: those with more than ``random`` first, and of each kind step by step in turn.
-
-    Every step's first sample comes before any step's second one, so that no step is left out.
-    """
-    seen: dict[tuple[bool, int], int] = defaultdict(int)
-    keys = []
-    for at, sample in enumerate(samples):
-        is_random = sample["why"] == ["random"]
-        place = seen[is_random, sample["step"]]
-        seen[is_random, sample["step"]] += 1
-        keys.append((is_random, place, _draw(str(sample["step"])), at))
-    return [key[-1] for key in sorted(keys)]
+def _by_oddness(samples: Sequence[dict[str, Any]]) -> list[int]:
+    """Return places: those with more than ``random`` first, each kind in any order."""
+    keys = ((each["why"] == ["random"], _draw(str(at)), at) for at, each in enumerate(samples))
+    return [at for _, _, at in sorted(keys)]
 
 
 def _draw(name: str) -> str:

@@ -13,7 +13,14 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from plotly.offline import get_plotlyjs
 
 from recipe.study.report.page.arms import Arm, changed_settings, group_arms, leaves
-from recipe.study.report.page.charts import AXES, MAX_STACKED, all_charts, sources_of, style_of
+from recipe.study.report.page.charts import (
+    AXES,
+    DASHES,
+    MAX_STACKED,
+    all_charts,
+    sources_of,
+    style_of,
+)
 from recipe.study.report.page.folder import PageRun
 from recipe.study.report.page.numbers import numbers_of
 from recipe.study.report.page.payload import compact_runs, pack_json, pack_text
@@ -48,6 +55,7 @@ def render_page(
         "nonce": hashlib.sha256(code.encode()).hexdigest()[:32],
         "arms": [(arm, *style_of(number)) for number, arm in enumerate(arms)],
         "numbers": [numbers_of(arm, sources) for arm in arms],
+        "dashes": DASHES,
         "max_stacked": MAX_STACKED,
         "has_visits": any(run.visits or run.samples for run in runs),
         "runs": [_run_row(run, arms) for run in runs],

@@ -35,11 +35,6 @@ class VisitRound:
     seconds: float
     parents: tuple[tuple[int, int], ...] = ()
 
-    @property
-    def is_solved(self) -> bool:
-        """Whether some response is right."""
-        return "1" in self.marks
-
 
 @dataclass(frozen=True, slots=True)
 class Visit:
