@@ -129,8 +129,10 @@ def has_noun(noun: str, problem: str) -> bool:
         words = words[1:]
     while len(words) > 1 and words[0] in PLAIN_ADJECTIVES and not _is_asked_so(words, problem):
         words = words[1:]
-    if not words or not problem:
-        return bool(problem)
+    if not problem:  # unknown: a plain noun says what was counted
+        return bool(words) and all(map(is_plain_noun, words))
+    if not words:
+        return True
     if _is_amount(noun, problem):
         return True
     if words[-1] == "old" or not all(is_plain_noun(word) for word in words):

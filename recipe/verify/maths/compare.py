@@ -201,6 +201,11 @@ class Comparison(Closeness):
         if questions.asks_for_percent(self.problem):
             self.ignored += [] if unit.is_percent else ["%"]
             return self.equal(gold, other)
+        # Without the problem, which may ask for a percentage, a whole gold answer may be one.
+        value = None if self.problem or unit.is_percent else exact(gold)
+        if value is not None and value.denominator == 1 and self.equal(gold, other):
+            self.ignored.append("%")
+            return True
         if unit.is_percent:
             is_same = not questions.asks_for_fraction(self.problem) and self.equal(gold, other)
             return is_same or self.equal(Node("mul", (gold, hundredth)), other)
