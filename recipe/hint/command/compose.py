@@ -20,7 +20,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from recipe import PROGRAMS, REPOSITORY
 from recipe.hint.command.aliases import given_settings
-from recipe.hint.methods import METHODS
+from recipe.hint.methods import METHODS, RELEASED
 from recipe.hint.settings import method_defaults
 from recipe.run.errors import ConfigError, one_line
 
@@ -123,7 +123,7 @@ def _check_values_are_given(settings: Sequence[str]) -> None:
         elif before.endswith("="):
             name, value = before[:-1], arg
         is_pair = bool(name and value) and "=" not in value
-        example = f"{name}={value}" if is_pair else "trainer.method=sage"
+        example = f"{name}={value}" if is_pair else f"trainer.method={RELEASED[0]}"
         raise ConfigError(
             f"{arg!r} has no name, = or value of its own: settings are given as NAME=VALUE without "
             f"spaces, like {example}"
