@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from omegaconf import DictConfig, open_dict
+from omegaconf import DictConfig, OmegaConf
 from verl.utils.dataset.rl_dataset import RLHFDataset
 
 from recipe.problems.columns import RESERVED
@@ -12,10 +12,9 @@ from recipe.problems.columns import RESERVED
 
 def use_row_dataset(config: DictConfig) -> None:
     """Have verl read files by ``RowDataset``, unless the user has a class of their own."""
-    own = config.data.get("custom_cls")
-    if own is None or not own.get("path"):
-        with open_dict(config):
-            config.data.custom_cls = {"path": f"pkg://{__name__}", "name": RowDataset.__name__}
+    if not OmegaConf.select(config, "data.custom_cls.path"):
+        own = {"path": f"pkg://{__name__}", "name": RowDataset.__name__}
+        OmegaConf.update(config, "data.custom_cls", own, force_add=True)
 
 
 class RowDataset(RLHFDataset):

@@ -45,6 +45,7 @@ class HintWorker(_WorkerTQ):
     """One coroutine per prompt: sample, decide, publish once."""
 
     _fault = ""  # why this worker cannot go on
+    _solution_key = ""  # data.solution_key
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         # Not super().__init__(): Ray ships this class by value, and the parent's own
