@@ -84,7 +84,8 @@ def test_a_run_that_starts_over_and_dies_in_its_start_up_never_takes_up_the_form
     saved(tmp_path / "checkpoints", 4)
     leave_former_run(settings(tmp_path, resume_mode="disable"))
     # Its settings are in the folder now; the same command with resume_mode=auto:
-    assert check_run_folder(settings(tmp_path)) == "exists, no whole checkpoint: starts at step 1"
+    found = check_run_folder(settings(tmp_path))
+    assert found == "exists, no complete checkpoint: starts at step 1"
 
 
 @pytest.mark.parametrize(

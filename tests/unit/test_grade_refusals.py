@@ -17,12 +17,10 @@ ROW = json.dumps({"id": "m", "kind": "maths", "answer": "4", "response": r"\boxe
     [
         (["in.jsonl", "--workers", "1025"], "--workers 1025: it must be above 0 and at most 1024"),
         (["in.jsonl", "--timeout-s", "1e6"], "--timeout-s 1e+06: it must be above 0 and at most"),
-        (["in.jsonl", "--audit", "none/x"], "none: no such folder; make it, or name another --aud"),
         (
             ["rows.parquet"],
             "rows.parquet: rows are JSON lines here; name a file .jsonl as IN.jsonl",
         ),
-        (["in.jsonl", "--audit", "a.csv"], "a.csv: rows are JSON lines here; name a file .jsonl"),
         (["pipe.jsonl"], "pipe.jsonl: is a folder, a pipe or a device; give a file of rows"),
         (["zero.jsonl"], "zero.jsonl: is a folder, a pipe or a device; give a file of rows"),
         (["packed.jsonl"], "packed.jsonl: no line is a JSON object; line 1 is not JSON"),

@@ -5,12 +5,8 @@ import sys
 from types import SimpleNamespace
 
 import pytest
-from omegaconf import OmegaConf
 
-from recipe.hint.adapter.preflight.folder import check_run_folder
 from recipe.hint.adapter.trainer import HintMixin
-from recipe.run.checkpoints import mark_complete
-from recipe.run.errors import ConfigError
 from recipe.run.watchdog import Limited, Watchdog, read_fatal
 
 
@@ -54,31 +50,6 @@ class Trainer(HintMixin, Base):
     def __init__(self, watchdog, answer_s):
         self.watchdog = watchdog
         self.hint = SimpleNamespace(watchdog=SimpleNamespace(answer_s=answer_s))
-
-
-@pytest.mark.parametrize(("before", "now"), [(8, 0), (0, 2), (2, 4), (0, 0), (8, 8)])
-def test_a_checkpoint_of_another_number_of_loader_processes_is_refused(tmp_path, before, now):
-    checkpoint = tmp_path / "before/checkpoints/global_step_3"
-    checkpoint.mkdir(parents=True)
-    mark_complete(checkpoint.parent, 3)
-    settings = {"data": {"dataloader_num_workers": before}}
-    OmegaConf.save(settings, tmp_path / "before/config.yaml")
-    trainer = {
-        "experiment_name": "e",
-        "project_name": "p",
-        "default_local_dir": str(tmp_path / "run/checkpoints"),
-        "resume_mode": "resume_path",
-        "resume_from_path": str(checkpoint),
-    }
-    hint = {"run_dir": str(tmp_path / "run"), "teacher": {"cache_dir": str(tmp_path)}}
-    data = {"dataloader_num_workers": now}
-    config = OmegaConf.create({"trainer": trainer, "hint": hint, "data": data})
-    if before == now:
-        assert check_run_folder(config) == f"resumes from {checkpoint}"
-        return
-    told = f"is of a run with data.dataloader_num_workers={before}, .* give {before}, or begin"
-    with pytest.raises(ConfigError, match=told):
-        check_run_folder(config)
 
 
 def test_a_training_batch_is_waited_for_under_a_limit(tmp_path):
