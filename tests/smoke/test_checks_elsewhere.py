@@ -138,9 +138,9 @@ def test_a_preset_with_gpus_is_checked_without_them(preset, command, stand_in, t
     assert everything_in(tmp_path) == before
     lines = [line for line in stdout.splitlines() if line.startswith("not checked without the GPU")]
     gpus = 1 if preset.startswith("gpu1") else 8
-    assert f"GPUs: {gpus} are needed" in lines[0] and "this machine shows 0" in lines[0]
+    assert f"GPU: {gpus} are needed" in lines[0] and "this machine shows 0" in lines[0]
     # 2 of the driver, 8 / 2 storage units of each node, 3 for each of 8 devices
-    assert ("CPU slots: 30 are needed" in stdout) == (preset == "multinode")
+    assert ("; 30 CPU slots on the first node" in stdout) == (preset == "multinode")
     assert next(line for line in stdout.splitlines() if line.startswith("method")) is not None
 
     code, _, stderr = command(*given)

@@ -220,10 +220,12 @@ def check_same_run(config: DictConfig) -> list[str]:
     has_begun = any(Path(setting(config, CHECKPOINTS)).glob("global_step_*"))
     has_begun |= records.is_file() and records.stat().st_size > 0
     is_resumed = setting(config, "trainer.resume_mode") != "disable"
-    if not (has_begun and is_resumed and (root / "config.yaml").exists()):
+    if not (has_begun and is_resumed):
         return []
     if checkpoint:
         _check_content(config, checkpoint, digests | {_MODEL: said.get("model")})
+    if not (root / "config.yaml").exists():
+        return []
     before = _read(root / "config.yaml")
     known = {name for name, digest in {**digests, _MODEL: said.get("model")}.items() if digest}
     old, new = _defining(before), _defining(config)
