@@ -45,7 +45,7 @@ BESIDE_VERLS = (
 # Sections in verl's file whose keys belong to somebody else; `hint` has dataclasses of its own.
 OPEN = (
     *("hint", "ray_kwargs.ray_init", "transfer_queue", f"{ROLLOUT}.engine_kwargs"),
-    "distillation.teacher_models",
+    *("distillation.teacher_models", f"{FUNCTION}.reward_kwargs"),
 )
 # verl's default may be of another type than a value that it takes.
 _OTHERWISE_TYPED = ("reshard_after_forward", "rollout_is_threshold")
