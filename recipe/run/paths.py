@@ -45,7 +45,9 @@ def model_folder(path: str) -> Path | None:
     cache = Path(os.environ.get("HF_HUB_CACHE") or f"{home}/hub").expanduser()
     files = cache.glob(f"models--{path.replace('/', '--')}/snapshots/*/config.json")
     found = [file.parent for file in sorted(files, key=os.path.getmtime)]
-    return next((each for each in reversed(found) if any(each.glob("*.safetensors"))), None)
+    kinds = {".safetensors", ".bin"}
+    whole = (each for each in reversed(found) if kinds & {file.suffix for file in each.iterdir()})
+    return next(whole, None)
 
 
 def make_absolute(config: DictConfig) -> None:

@@ -98,14 +98,6 @@ def options_of(problem: str) -> dict[str, tuple[str, ...]]:
     }
 
 
-def texts_of(problem: str) -> dict[str, str]:
-    """Return the first line of each option as it is written, or its plain text within a line."""
-    found = _lines(problem[-_MAX_PROBLEM_CHARS:].split("\n"))
-    if found:
-        return {mark.letter: mark.text for mark in found}
-    return {letter: texts[0] for letter, texts in options_of(problem).items()}
-
-
 class _Mark(NamedTuple):
     """A letter before an option: its place, and the text after it or the mark itself."""
 

@@ -44,14 +44,6 @@ def leave_one_out(rows: Sequence[CreditRow]) -> np.ndarray:
     return np.where(others > 0, (sums - rewards_N) / np.maximum(others, 1), 0.0)
 
 
-def has_equal_rewards(rows: Sequence[CreditRow]) -> np.ndarray:
-    """Return whether all rewards of each row's group are equal, shape ``(N,)``."""
-    found: dict[tuple[str, str], set[float]] = {}
-    for row in rows:
-        found.setdefault((row.prompt_uid, row.group), set()).add(row.reward)
-    return np.array([len(found[row.prompt_uid, row.group]) == 1 for row in rows], dtype=bool)
-
-
 def grpo_advantages(rows: Sequence[CreditRow], *, by_std: bool = True) -> np.ndarray:
     """Return (reward - mean) / (deviation + 1e-6) of each row's group, shape ``(N,)``: verl's GRPO.
 

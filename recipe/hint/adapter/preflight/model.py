@@ -28,6 +28,7 @@ from recipe.hint.adapter.preflight.settings import MODEL_NODE, ROLLOUT, Sizes, s
 from recipe.hint.prompt import Message
 from recipe.run.checkpoints import known_checkpoints
 from recipe.run.errors import ConfigError, one_line
+from recipe.run.paths import model_folder
 
 MODEL, MAX_MODEL_LEN = f"{MODEL_NODE}.path", f"{ROLLOUT}.max_model_len"
 _CRITIC = "critic.model.path"
@@ -129,20 +130,16 @@ def _folder_of(name: str, path: Any) -> Path | str:
     """Return a model's folder, or its name on the hub where it is still to be fetched."""
     if not isinstance(path, str) or not path.strip():
         raise ConfigError(f"{name} is not set; give the folder of a model")
-    folder = Path(path).expanduser()
-    if folder.is_file():
+    if Path(path).expanduser().is_file():
         raise ConfigError(f"{name}={path} is a file; give the folder of a model")
-    if folder.is_dir():
+    if folder := model_folder(path):
         return folder
     known = known_checkpoints(path)
     checkpoints = f", or a checkpoint: {known}" if known else ""
     if path.count("/") != 1 or path.startswith((".", "/", "~")):
         raise ConfigError(f"{name}={path}: no such folder; give the folder of a model{checkpoints}")
-    from huggingface_hub import constants, try_to_load_from_cache
+    from huggingface_hub import constants
 
-    cached = try_to_load_from_cache(path, "config.json")
-    if isinstance(cached, str):
-        return Path(cached).parent
     if constants.HF_HUB_OFFLINE:
         raise ConfigError(
             f"{name}={path}: no such folder here, the hub's cache ({constants.HF_HUB_CACHE}) does "
