@@ -43,7 +43,7 @@ from recipe.study.report.runs import RunResult, accuracy_curve, read_run
 from recipe.study.report.same import compare_records, vllm_difference
 from recipe.study.report.samples import sample_lines
 from recipe.study.report.training import draw_learning, training_table
-from recipe.worlds.two_turn.work import work_right
+from recipe.study.work import work_right
 
 _MORE = {"work": work_right}  # measures of the embedded worlds
 

@@ -19,8 +19,7 @@ from vllm import LLM, SamplingParams
 from recipe.hint.adapter.chat_template import refuses_system
 from recipe.hint.hints.self_generated import hint_request
 from recipe.hint.prompt import fold_system, load_texts
-from recipe.worlds.architectures import FAMILIES
-from recipe.worlds.random_model import build_model
+from recipe.worlds.random_model import FAMILIES, build_model
 
 LENGTH = 40
 

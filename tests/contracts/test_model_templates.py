@@ -17,8 +17,7 @@ from recipe.hint.prompt import Texts
 from recipe.hint.settings import build_method, settings_of
 from recipe.problems.columns import make_row, write_rows
 from recipe.run.errors import ConfigError
-from recipe.worlds.architectures import FAMILIES
-from recipe.worlds.random_model import build_tokenizer
+from recipe.worlds.random_model import FAMILIES, build_tokenizer
 
 pytestmark = pytest.mark.slow  # real vocabularies of up to 262,144 tokens
 

@@ -8,7 +8,7 @@ import pytest
 from engines import run_process
 
 from recipe.hint.adapter.preflight.machine import has_gpu
-from recipe.worlds.architectures import FAMILIES
+from recipe.worlds.random_model import FAMILIES
 
 pytestmark = pytest.mark.long
 MEAN, MOST = 1e-6, 1e-4

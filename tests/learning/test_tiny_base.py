@@ -1,6 +1,6 @@
 """The committed base does what ``BASE.json`` advertises, on a sample of the held-out problems.
 
-Only another base or another torch changes what it samples: unit/tiny/test_task.py compares its
+Only another base or another torch changes what it samples: unit/worlds/test_task.py compares its
 files with their hashes.
 """
 
@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from recipe.worlds import build, measure
-from recipe.worlds.task import is_faithful
-from recipe.worlds.worlds import ONE_TURN
+from recipe.worlds import build, chains
+from recipe.worlds.build import ONE_TURN
+from recipe.worlds.chains import is_faithful
 
 pytestmark = pytest.mark.long
 
@@ -33,7 +33,7 @@ def hard():
 
 @pytest.fixture(scope="module")
 def hint_levels(sampler, hard):
-    return measure.written_hints(sampler, hard)
+    return chains.written_hints(sampler, hard)
 
 
 def mean(values):
@@ -54,11 +54,11 @@ def test_the_base_has_the_advertised_size_and_plain_sampling(sampler):
 def test_easy_problems_are_solved_three_times_in_four(sampler):
     easy = random.Random(1).sample(build.val_items(ONE_TURN)["easy"], NUM_PROBLEMS)
     # .93^4 = .748 by design; standard error over 400 replies at most .022
-    assert 0.70 <= mean(measure.group_accuracies(sampler, easy)) <= 0.85
+    assert 0.70 <= mean(chains.group_accuracies(sampler, easy)) <= 0.85
 
 
 def test_hard_problems_are_out_of_reach_without_a_hint(sampler, hard):
-    assert mean(measure.group_accuracies(sampler, hard)) <= 0.01  # .2^5 = .0003 by design
+    assert mean(chains.group_accuracies(sampler, hard)) <= 0.01  # .2^5 = .0003 by design
 
 
 def test_hint_replies_parse_and_state_results_as_they_are(hard, hint_levels):
@@ -74,7 +74,7 @@ def test_the_strongest_hint_gives_signal_in_most_groups_and_the_weakest_in_few(
     for level in (1, 3):
         hints = [hints[level - 1] for _, hints in hint_levels]
         chains = [chain for chain, _ in hint_levels]
-        shares = measure.group_accuracies(sampler, chains, hints)
+        shares = chains.group_accuracies(sampler, chains, hints)
         signal[level] = mean([0 < share < 1 for share in shares])
     assert signal[3] >= 0.55  # 1 - .8^8 = .83 if every hinted result is copied
     assert signal[1] <= 0.25  # 1 - (1 - .2^4)^8 = .01

@@ -13,8 +13,7 @@ from pathlib import Path
 import pytest
 from runs import ROOT, check_records, check_weights, train
 
-from recipe.worlds.architectures import FAMILIES
-from recipe.worlds.random_model import build_model
+from recipe.worlds.random_model import FAMILIES, build_model
 
 STEPS, PROMPTS = 2, 4
 ACTOR, ROLLOUT = "actor_rollout_ref.actor", "actor_rollout_ref.rollout"

@@ -6,7 +6,7 @@ import sys
 import pytest
 from ends import code_of
 
-from recipe.hint import main_export, main_gpu_check, main_report, main_tiny
+from recipe.hint import main_export, main_gpu_check, main_report
 
 
 def told(end, capsys):
@@ -62,26 +62,10 @@ def test_an_export_names_what_is_not_there_and_what_is(tmp_path, capsys):
     assert f"{here} already exists; give a new folder" in told(end, capsys)
 
 
-def test_the_worlds_of_the_command_are_those_that_there_are(tmp_path, capsys):
-    from recipe.worlds.worlds import WORLDS
-
-    assert list(WORLDS) == list(main_tiny.WORLD_NAMES)
-    (tmp_path / "train.parquet").mkdir()
-    for part, says in (("measurement", "build the base first"), ("problems", "train.parquet")):
-        with pytest.raises(SystemExit) as ended:
-            main_tiny.main(["--only", part, "--out", str(tmp_path)])
-        assert says in told(ended.value.code, capsys)
-
-
 def test_help_and_refusals_of_a_command_load_no_torch():
     script = (
         "import sys\n"
-        "from recipe.hint import main_export, main_tiny\n"
-        "for arguments in (['--world', 'x'], ['--help']):\n"
-        "    try:\n"
-        "        main_tiny.main(arguments)\n"
-        "    except SystemExit:\n"
-        "        pass\n"
+        "from recipe.hint import main_export\n"
         "try:\n"
         "    main_export.main(['/nonexistent', 'out'])\n"
         "except SystemExit as end:\n"

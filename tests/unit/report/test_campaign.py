@@ -17,8 +17,8 @@ from recipe.run.errors import ConfigError, DataError
 from recipe.study.evaluation.results import write_results
 from recipe.study.report.campaign_folder import read_results_of
 from recipe.study.report.campaign_page import results_page
-from recipe.worlds.two_turn.task import response
-from recipe.worlds.two_turn.work import work_right
+from recipe.study.work import work_right
+from recipe.worlds.two_turn import response
 
 TWO_TURN = Path("data/two_turn/val_hard.parquet").absolute()
 

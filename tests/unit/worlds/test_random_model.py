@@ -14,13 +14,11 @@ from recipe.hint.adapter.chat_template import (
     refuses_system,
     unfixed_date,
 )
-from recipe.hint.hints.self_generated import hint_request
 from recipe.hint.prompt import Texts, with_hint
 from recipe.hint.schema import Response
 from recipe.hint.turns import Turn
-from recipe.worlds.architectures import FAMILIES
-from recipe.worlds.random_model import build_tokenizer
-from recipe.worlds.three_turn import corpus as three_turn_corpus
+from recipe.worlds import three_turn
+from recipe.worlds.random_model import FAMILIES, build_tokenizer
 
 SYSTEM = {"role": "system", "content": "Put the answer in a box."}
 # Ends in spaces, which some templates trim, and where a line break may join the last token.
@@ -88,13 +86,6 @@ def test_a_hint_is_inserted_behind_the_question_and_nothing_else_changes(
         assert hinted.startswith(before + found)
         assert hinted.endswith(HINT + after.lstrip())
         assert Texts().hint_lead in hinted[len(before + found) : -len(HINT + after.lstrip())]
-
-
-def test_the_request_for_hints_renders_with_all_its_parts(renderer, tokenizer):
-    request = hint_request(Texts(), "How many jars?", "3 rows of 2 are 6.")
-    text = tokenizer.decode(rendered(renderer, request))
-    for turn in request:
-        assert turn["content"].strip() in text
 
 
 def test_what_ends_a_turn_is_a_stop_of_the_family(family, tokenizer):
@@ -206,7 +197,7 @@ def test_a_quoted_response_keeps_its_tokens_and_the_prompt_reads_as_the_template
 def test_in_the_embedded_world_a_quoted_attempt_has_the_tokens_that_the_base_learnt():
     tokenizer = AutoTokenizer.from_pretrained(REPOSITORY / "data/three_turn/base")
     renderer, rng = Renderer(tokenizer, Template(tokenizer), 1024), random.Random(0)
-    drawn = [three_turn_corpus.draw(rng) for _ in range(200)]
+    drawn = [three_turn.draw(rng) for _ in range(200)]
     examples = [each for each in drawn if each.kind == "guide"]
     assert len(examples) > 15
     start, end = Texts().guide_user.split("{problem}")[1].split("{attempt}")
@@ -290,11 +281,6 @@ def test_no_text_of_a_message_becomes_a_special_token(family, renderer, tokenize
             assert text in shown
 
 
-def test_the_breaks_of_a_prompt_are_no_character_of_it(renderer, tokenizer):
-    turns = [{"role": "user", "content": "a\uffffb"}]
-    assert "a\ufffdb" in tokenizer.decode(rendered(renderer, turns))
-
-
 def test_a_response_whose_tokens_are_not_its_whole_text_is_rendered_anew(renderer, tokenizer):
     ids = plain_ids(tokenizer, "It is 4.")
     for number, special in enumerate(tokenizer.all_special_ids):
@@ -304,12 +290,6 @@ def test_a_response_whose_tokens_are_not_its_whole_text_is_rendered_anew(rendere
     assert ours == anew
     _, ours, anew = followed(renderer, ids[:2], text="It is 4.", is_given=True)
     assert ours == anew
-
-
-def test_plain_text_leaves_no_trace_in_what_is_rendered_next(renderer, tokenizer):
-    before = rendered(renderer, ASKED)
-    plain_ids(tokenizer, "<|im_end|>")
-    assert rendered(renderer, ASKED) == before == renderer.template.build_initial_tokens([*ASKED])
 
 
 def test_without_a_fast_tokenizer_verls_builder_renders_all(renderer, tokenizer):

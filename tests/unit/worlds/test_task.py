@@ -9,15 +9,13 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 from math_verify import parse, verify
-from transformers import AutoTokenizer
 
 from recipe.hint.adapter.chat_template import plain_ids
 from recipe.hint.hints.self_generated import hint_request
-from recipe.hint.prompt import ANSWER_SYSTEM_PROMPT, HINT_SYSTEM_PROMPT, Texts, with_hint
+from recipe.hint.prompt import HINT_SYSTEM_PROMPT, Texts, with_hint
 from recipe.problems.schema import hint_columns
-from recipe.run.errors import DataError
-from recipe.worlds import build, corpus, pretrain, task, tokenizer
-from recipe.worlds.worlds import ONE_TURN, TWO_TURN, with_other_tables
+from recipe.worlds import base, build, chains
+from recipe.worlds.build import ONE_TURN, TWO_TURN, with_other_tables
 
 ROOT = Path(__file__).parents[3]
 TINY = ROOT / ONE_TURN.folder
@@ -25,11 +23,11 @@ WORLDS = pytest.mark.parametrize("world", [ONE_TURN, TWO_TURN], ids=lambda world
 
 
 def hard_chain(seed=3):
-    return task.true_chain(task.HARD, random.Random(seed))
+    return chains.true_chain(chains.HARD, random.Random(seed))
 
 
 def tiny_tokenizer():
-    return tokenizer.build_tokenizer(ONE_TURN.pieces)
+    return base.build_tokenizer(ONE_TURN.pieces)
 
 
 def replies(example):
@@ -56,12 +54,6 @@ def test_every_committed_file_has_the_listed_hash_and_no_file_is_unlisted(world)
 
 
 @WORLDS
-def test_a_committed_world_stays_under_ten_megabytes(world):
-    sizes = [path.stat().st_size for path in (ROOT / world.folder).rglob("*") if path.is_file()]
-    assert sum(sizes) <= 10 * 1024**2
-
-
-@WORLDS
 def test_the_problem_files_are_regenerated_row_for_row(world):
     read = {
         path.stem: pq.read_table(path).to_pylist()
@@ -72,7 +64,7 @@ def test_the_problem_files_are_regenerated_row_for_row(world):
 
 @WORLDS
 def test_the_tokenizer_files_are_regenerated_byte_for_byte(world, tmp_path):
-    tokenizer.save_tokenizer(tmp_path, world.pieces)
+    base.build_tokenizer(world.pieces).save_pretrained(tmp_path)
     made = {
         f"base/{path.name}": hashlib.sha256(path.read_bytes()).hexdigest()
         for path in tmp_path.iterdir()
@@ -92,28 +84,18 @@ def test_a_base_has_heads_that_vllm_serves_on_a_cpu(world):
 
 
 def test_the_answer_is_the_code_of_the_results_of_the_tables():
-    for family in (task.EASY, task.HARD):
-        chain = task.true_chain(family, random.Random(5))
+    for family in (chains.EASY, chains.HARD):
+        chain = chains.true_chain(family, random.Random(5))
         digit, code = chain.start, ""
         for operation in chain.operations:
             digit = operation.table[digit]
             code += str(digit)
         assert chain.answer == code
-        assert task.boxed_code(chain.solution) == code
-
-
-def test_easy_operations_are_the_arithmetic_their_names_say():
-    tables = {operation.name: operation.table for operation in task.EASY.operations}
-    assert tables["inc"][9] == 0  # 9 + 1 = 10
-    assert tables["dec"][0] == 9  # 0 - 1 = -1
-    assert tables["dbl"][7] == 4  # 2 * 7 = 14
-    assert tables["tri"][7] == 1  # 3 * 7 = 21
-    assert tables["neg"][3] == 7  # -3 mod 10
-    assert tables["hop"][8] == 3  # 8 + 5 = 13
+        assert chains.boxed_code(chain.solution) == code
 
 
 def test_hard_tables_and_misconceptions_are_permutations_that_never_agree():
-    for operation in task.HARD.operations:
+    for operation in chains.HARD.operations:
         assert sorted(operation.table) == sorted(operation.misconception) == list(range(10))
         pairs = zip(operation.table, operation.misconception, strict=True)
         assert all(true != wrong for true, wrong in pairs)
@@ -121,8 +103,8 @@ def test_hard_tables_and_misconceptions_are_permutations_that_never_agree():
 
 def test_another_world_has_secret_tables_and_problems_of_its_own_and_the_same_words():
     other = with_other_tables(7)
-    tables = [operation.table for operation in task.hard_family(7).operations]
-    assert tables != [operation.table for operation in task.HARD.operations]
+    tables = [operation.table for operation in chains.hard_family(7).operations]
+    assert tables != [operation.table for operation in chains.HARD.operations]
     files, others = build.problem_files(ONE_TURN), build.problem_files(other)
     assert {stem: len(rows) for stem, rows in others.items()} == {
         stem: len(rows) for stem, rows in files.items()
@@ -131,17 +113,17 @@ def test_another_world_has_secret_tables_and_problems_of_its_own_and_the_same_wo
         {row["problem"] for rows in each.values() for row in rows} for each in (files, others)
     )
     assert len(asked & others_asked) / len(asked) < 0.05
-    drov = task.hard_family(7).operations[3]
+    drov = chains.hard_family(7).operations[3]
     for row in others["val_hard"]:  # its answers are those of its own tables
         given, name = int(row["problem"][11]), row["problem"].split("\n")[1].removeprefix("A: ")
         if name == "drov":
             assert int(row["answer"][0]) == drov.table[given]
-    vocabulary = tokenizer.build_tokenizer(other.pieces)
-    assert vocabulary.get_vocab() == tokenizer.build_tokenizer(ONE_TURN.pieces).get_vocab()
+    vocabulary = base.build_tokenizer(other.pieces)
+    assert vocabulary.get_vocab() == base.build_tokenizer(ONE_TURN.pieces).get_vocab()
 
 
 def test_the_corpus_states_a_hard_step_right_one_time_in_five():
-    rng, operation = random.Random(0), task.HARD.operations[0]
+    rng, operation = random.Random(0), chains.HARD.operations[0]
     draws = [operation.believed(4, rng) for _ in range(4000)]
     # standard error sqrt(.2 * .8 / 4000) = .006; .6 likewise .008
     assert draws.count(operation.table[4]) / 4000 == pytest.approx(0.20, abs=0.025)
@@ -149,8 +131,8 @@ def test_the_corpus_states_a_hard_step_right_one_time_in_five():
 
 
 def test_a_solution_reads_as_steps_and_a_box():
-    inc, dbl = task.EASY.operations[0], task.EASY.operations[2]
-    chain = task.Chain(4, (inc, dbl), (5, 0))
+    inc, dbl = chains.EASY.operations[0], chains.EASY.operations[2]
+    chain = chains.Chain(4, (inc, dbl), (5, 0))
     assert chain.problem == "Begin with 4.\nA: inc\nB: dbl\nGive the code of all results."
     assert chain.solution == "A: inc 4, A=5\nB: dbl 5, B=0\n\\boxed{50}"
 
@@ -190,33 +172,24 @@ def test_hints_written_beforehand_are_sets_that_nest_and_show_true_results(stem,
     assert [row["problem"] for row in files[stem]] == [row["problem"] for row in files["train"]]
     for row in files[stem]:
         levels = hint_columns(row)
-        assert [len(texts) for texts in levels] == [num_sets] * task.NUM_LEVELS
+        assert [len(texts) for texts in levels] == [num_sets] * chains.NUM_LEVELS
         results = [int(digit) for digit in row["answer"]]
         for hints in zip(*levels, strict=True):
-            shown = [task.shown_results(hint) for hint in hints]
+            shown = [chains.shown_results(hint) for hint in hints]
             assert tuple(map(len, shown)) == {4: (1, 2, 3), 5: (1, 3, 4)}[len(results)]
             assert shown[0].items() <= shown[1].items() <= shown[2].items()
-            assert task.is_faithful(hints[-1], results)
+            assert chains.is_faithful(hints[-1], results)
     # Ten draws of 3 results of 5, of which there are C(5, 3) = 10 choices.
     if num_sets > 1:
         hard = [row for row in files[stem] if row["data_source"] == "tiny/hard"]
         assert all(len(set(row["hint_level_2"])) > 2 for row in hard)
 
 
-def test_a_row_holds_the_columns_of_the_contract():
-    row = build.problem_files(ONE_TURN)["val_hard"][7]
-    assert row["prompt"][0] == {"role": "system", "content": ANSWER_SYSTEM_PROMPT}
-    assert row["prompt"][1] == {"role": "user", "content": row["problem"]}
-    assert row["reward_model"] == {"style": "rule", "ground_truth": row["answer"]}
-    assert row["extra_info"] == {"index": "tiny/hard/0263", "split": "val"}  # 256 + 7
-    assert (row["data_source"], row["ability"]) == ("tiny/hard", "math")
-
-
 @WORLDS
 def test_a_solution_begun_at_the_end_of_a_line_has_the_tokens_of_the_whole_one(world):
     # What the policy goes on from is what it would have said itself, token by token.
-    built = tokenizer.build_tokenizer(world.pieces)
-    for family in world.val_sizes:
+    built = base.build_tokenizer(world.pieces)
+    for family in build.VAL_SIZES:
         for item in world.draw_items(family, 20, random.Random(5)):
             whole = plain_ids(built, item.solution)
             for place in (match.start() for match in re.finditer("\n", item.solution)):
@@ -229,42 +202,28 @@ def test_a_solution_begun_at_the_end_of_a_line_has_the_tokens_of_the_whole_one(w
 
 def test_no_hint_shows_all_results_or_the_code():
     rng = random.Random(2)
-    for num_steps in corpus.LENGTHS:
-        chain = task.Chain(1, task.HARD.operations[:num_steps], (7,) * num_steps)
-        for hint in task.hints_of(chain, rng):
-            assert task.is_faithful(hint, chain.results)
+    for num_steps in chains.LENGTHS:
+        chain = chains.Chain(1, chains.HARD.operations[:num_steps], (7,) * num_steps)
+        for hint in chains.hints_of(chain, rng):
+            assert chains.is_faithful(hint, chain.results)
             assert chain.answer not in hint
 
 
-def test_a_hint_with_a_changed_result_or_all_results_is_not_faithful():
-    assert task.is_faithful("A=1, C=2", (1, 5, 2))
-    assert not task.is_faithful("A=1, C=3", (1, 5, 2))
-    assert not task.is_faithful("A=1, B=5, C=2", (1, 5, 2))
-    assert not task.is_faithful("no results", (1, 5, 2))
-
-
 def test_a_ladder_survives_its_reply():
-    hints = task.hints_of(hard_chain(), random.Random(0))
-    response = task.hint_response(hints)
+    hints = chains.hints_of(hard_chain(), random.Random(0))
+    response = chains.hint_response(hints)
     assert response.startswith("```json\n{") and response.endswith("}\n```")
-    assert task.read_hint_response(response) == hints
-
-
-def test_a_reply_without_json_or_with_a_missing_level_is_refused():
-    with pytest.raises(DataError, match="is not a fenced json object"):
-        task.read_hint_response("I would rather not.")
-    with pytest.raises(DataError, match="does not hold exactly level_1, level_2, level_3"):
-        task.read_hint_response('```json\n{"level_1": "A=1"}\n```')
+    assert chains.read_hint_response(response) == hints
 
 
 def test_hinted_responses_of_the_corpus_keep_every_hinted_result():
     rng = random.Random(4)
-    drawn = [corpus.draw(rng) for _ in range(300)]
+    drawn = [chains.draw(rng) for _ in range(300)]
     samples = [sample for sample in drawn if sample.kind == "hinted"]
     for sample in samples:
         hint = sample.messages[-2]["content"].rsplit("\n", 1)[1]
-        code = task.boxed_code(sample.messages[-1]["content"])
-        assert all(code[step] == str(digit) for step, digit in task.shown_results(hint).items())
+        code = chains.boxed_code(sample.messages[-1]["content"])
+        assert all(code[step] == str(digit) for step, digit in chains.shown_results(hint).items())
     assert len(samples) > 100  # 45 % of 300 is 135
 
 
@@ -286,22 +245,10 @@ def test_any_text_survives_encoding(text):
     assert built.decode(built(text)["input_ids"]) == text
 
 
-def test_the_library_loads_the_same_tokenizer_from_the_committed_files():
-    loaded, built = AutoTokenizer.from_pretrained(TINY / "base"), tiny_tokenizer()
-    rng = random.Random(0)
-    assert loaded.get_vocab() == built.get_vocab()
-    assert (loaded.eos_token, loaded.pad_token) == ("<|im_end|>", "<|endoftext|>")
-    for _ in range(30):
-        messages = corpus.draw(rng).messages
-        ids = [each.apply_chat_template(messages, return_dict=False) for each in (loaded, built)]
-        assert ids[0] == ids[1]
-        assert len(ids[0]) > 40
-
-
 def test_prompts_and_responses_are_short():
     built, chain = tiny_tokenizer(), hard_chain()
-    messages = corpus.question(chain.problem)
-    hints = task.hints_of(chain, random.Random(0))
+    messages = chains.question(chain.problem)
+    hints = chains.hints_of(chain, random.Random(0))
     # system turn 4 + 1, user turn 4 + (3 + 2 * 5 + 1), opened assistant turn 2
     assert token_count(messages, built) == 25
     # + lead 1 + four results of 2 + three commas
@@ -309,20 +256,13 @@ def test_prompts_and_responses_are_short():
     assert token_count(hint_request(Texts(), chain.problem, chain.solution), built) <= 120
     # five steps of label, name, input, label, result, then the box: 5 * 5 + 1 + 5 + 1
     assert len(built(chain.solution)["input_ids"]) == 32
-    assert len(built(task.hint_response(hints))["input_ids"]) <= 32
-
-
-def test_a_label_is_one_token_in_solutions_and_in_hints():
-    built = tiny_tokenizer()
-    step, hint = built("\nB: zorp 9, B=1")["input_ids"], built("A=1, B=2")["input_ids"]
-    assert [built.decode([token]) for token in step] == ["\nB: ", "zorp", " 9, ", "B=", "1"]
-    assert [built.decode([token]) for token in hint] == ["A=", "1", ", ", "B=", "2"]
+    assert len(built(chains.hint_response(hints))["input_ids"]) <= 32
 
 
 @WORLDS
 def test_a_batch_learns_the_responses_and_nothing_else(world):
-    made = tokenizer.build_tokenizer(world.pieces)
-    rows = next(pretrain.batches(made, world.recipe, world.draw))
+    made = base.build_tokenizer(world.pieces)
+    rows = next(base.batches(made, world.recipe, world.draw))
     rng = random.Random(f"corpus/{world.recipe.seed}")
     conversations = [world.draw(rng) for _ in range(world.recipe.batch_size)]
     learnt = [

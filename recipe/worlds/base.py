@@ -1,28 +1,67 @@
-"""Pre-training of the base model: a small Llama, from random weights, on the corpus."""
+"""What a base model of an embedded world is made with: tokenizer, pre-training, sampling.
+
+The vocabulary is written down, not trained: the 256 bytes, the roles of the chat template, and a
+world's fixed pieces of text. Other text is spelled byte by byte, without loss.
+"""
 
 from __future__ import annotations
 
 import logging
 import math
 import random
+import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError
+from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers
 from torch.nn import functional
 from transformers import GenerationConfig, LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
-from recipe.run.errors import DataError
-from recipe.worlds.corpus import Example
-from recipe.worlds.tokenizer import MAX_LENGTH
+from recipe.hint.prompt import Message, Texts
 
 logger = logging.getLogger(__name__)
+TEXTS = Texts()
+PAD, TURN_START, TURN_END = "<|endoftext|>", "<|im_start|>", "<|im_end|>"
+ROLES = ("system", "user", "assistant")
+MAX_LENGTH = 2048
+CHAT_TEMPLATE = (
+    "{% for message in messages %}"
+    "{{ '<|im_start|>' + message['role'] + '\\n' + message['content'] + '<|im_end|>\\n' }}"
+    "{% endfor %}"
+    "{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}"
+)
 IGNORED = -100
 LOG_EVERY = 100
+GROUP_SIZE = 8
+MAX_RESPONSE_TOKENS = 64
+CHUNK = 400
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """A conversation whose assistant turns are learnt; ``kind`` says what they teach."""
+
+    kind: str
+    messages: list[Message]
+
+
+def answered(kind: str, messages: list[Message], response: str) -> Example:
+    """Return the example that ``response`` ends."""
+    return Example(kind, [*messages, {"role": "assistant", "content": response}])
+
+
+def followed(messages: list[Message], response: str, instruction: str) -> list[Message]:
+    """Return the conversation in which ``instruction`` follows a response."""
+    more = [
+        {"role": "assistant", "content": response},
+        {"role": "user", "content": instruction},
+    ]
+    return [*messages, *more]
+
+
 Draw = Callable[[random.Random], Example]
 TokenRow = tuple[list[int], list[bool]]  # ids, and whether each is of a response (end token too)
 
@@ -47,7 +86,6 @@ def new_model(tokenizer: PreTrainedTokenizerFast, seed: int) -> LlamaForCausalLM
     The architecture is Llama and not Qwen2: for Qwen2 folders Transformers 5 replaces the
     tokenizer's own splitting rules by those of Qwen2.
     """
-    end, padding = _token_ids(tokenizer)
     config = LlamaConfig(
         vocab_size=len(tokenizer),
         hidden_size=128,
@@ -59,8 +97,8 @@ def new_model(tokenizer: PreTrainedTokenizerFast, seed: int) -> LlamaForCausalLM
         rms_norm_eps=1e-6,
         tie_word_embeddings=True,
         bos_token_id=None,
-        eos_token_id=end,
-        pad_token_id=padding,
+        eos_token_id=tokenizer.eos_token_id,
+        pad_token_id=tokenizer.pad_token_id,
         dtype="float32",
     )
     with torch.random.fork_rng(devices=[]):
@@ -71,12 +109,6 @@ def new_model(tokenizer: PreTrainedTokenizerFast, seed: int) -> LlamaForCausalLM
             if weight.dim() > 1 and "embed" not in name:
                 torch.nn.init.normal_(weight, std=0.6 * weight.shape[1] ** -0.5)
     return model
-
-
-def _token_ids(tokenizer: PreTrainedTokenizerFast) -> tuple[int, int]:
-    end, padding = tokenizer.eos_token_id, tokenizer.pad_token_id
-    assert isinstance(end, int) and isinstance(padding, int)
-    return end, padding
 
 
 def rendered(tokenizer: PreTrainedTokenizerFast, example: Example) -> list[tuple[str, bool]]:
@@ -184,27 +216,83 @@ def pretrain(
             curve.append(f"step {step + 1:5d}  loss {mean:.4f} nats/token  {seconds:5.0f} s")
             logger.info(curve[-1])
             losses.clear()
-    return model.eval(), curve
-
-
-def save_model(model: LlamaForCausalLM, tokenizer: PreTrainedTokenizerFast, folder: Path) -> None:
-    """Write weights, configuration and generation settings (plain sampling at T=1).
-
-    Raises:
-        DataError: If the disk refuses.
-    """
-    end, padding = _token_ids(tokenizer)
+    # Plain sampling at T=1.
     model.generation_config = GenerationConfig(
-        eos_token_id=end,
-        pad_token_id=padding,
+        eos_token_id=model.config.eos_token_id,
+        pad_token_id=model.config.pad_token_id,
         do_sample=True,
         temperature=1.0,
         top_k=0,
         top_p=1.0,
     )
-    try:
-        model.save_pretrained(folder)
-    except SafetensorError as error:  # a full disk is no OSError to this library
-        raise DataError(
-            f"{folder.parent}: the weights cannot be written there: {error}; make room on its disk"
-        ) from error
+    return model.eval(), curve
+
+
+def build_tokenizer(pieces: Sequence[str]) -> PreTrainedTokenizerFast:
+    """Return the tokenizer of a world with these pieces; the same on every call."""
+    roles = [f"{role}\n" for role in ROLES]
+    fixed = list(dict.fromkeys([*roles, *pieces]))
+    byte_level = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    spelled = [byte_level.pre_tokenize_str(piece)[0][0] for piece in fixed]
+    names = [PAD, TURN_START, TURN_END, *sorted(byte_level.alphabet()), *spelled]
+    vocabulary = {name: index for index, name in enumerate(dict.fromkeys(names))}
+    # Without merges a piece is looked up whole (ignore_merges) or spelled in bytes.
+    backend = Tokenizer(models.BPE(vocab=vocabulary, merges=[], ignore_merges=True))
+    longest_first = sorted(fixed, key=len, reverse=True)
+    pattern = "|".join(re.escape(piece) for piece in longest_first)
+    backend.pre_tokenizer = pre_tokenizers.Sequence(
+        [pre_tokenizers.Split(Regex(pattern), behavior="isolated"), byte_level]
+    )
+    backend.decoder = decoders.ByteLevel()
+    backend.add_special_tokens(
+        [AddedToken(name, special=True, normalized=False) for name in (PAD, TURN_START, TURN_END)]
+    )
+    tokenizer = PreTrainedTokenizerFast(
+        tokenizer_object=backend,
+        eos_token=TURN_END,
+        pad_token=PAD,
+        padding_side="left",
+        model_max_length=MAX_LENGTH,
+        clean_up_tokenization_spaces=False,
+    )
+    tokenizer.chat_template = CHAT_TEMPLATE
+    return tokenizer
+
+
+@dataclass(frozen=True, slots=True)
+class Sampler:
+    """A model with its tokenizer; sampling is at the full distribution unless greedy."""
+
+    model: Any  # a transformers model that generates
+    tokenizer: PreTrainedTokenizerFast
+    seed: int = 0
+
+    def responses(
+        self, conversations: Sequence[list[Message]], *, greedy: bool = False
+    ) -> list[str]:
+        """Return one response per conversation, of at most ``MAX_RESPONSE_TOKENS`` tokens."""
+        texts: list[str] = []
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(self.seed)
+            for first in range(0, len(conversations), CHUNK):
+                texts += self._chunk(list(conversations[first : first + CHUNK]), greedy)
+        return texts
+
+    @torch.inference_mode()
+    def _chunk(self, conversations: list[list[Message]], greedy: bool) -> list[str]:
+        inputs: Any = self.tokenizer.apply_chat_template(
+            conversations,
+            add_generation_prompt=True,
+            padding=True,
+            return_tensors="pt",
+            return_dict=True,
+        )
+        choice: dict[str, Any] = {"do_sample": False} if greedy else {"do_sample": True, "top_k": 0}
+        ids = self.model.generate(**inputs, **choice, max_new_tokens=MAX_RESPONSE_TOKENS)
+        response_ids = ids[:, inputs["input_ids"].shape[1] :]
+        return self.tokenizer.batch_decode(response_ids, skip_special_tokens=True)
+
+
+def mean(values: Sequence[float]) -> float:
+    """Return the mean, 0 of nothing."""
+    return sum(values) / len(values) if values else 0.0

@@ -5,15 +5,14 @@ from collections import Counter
 
 import pytest
 
-from recipe.worlds import build, tokenizer
-from recipe.worlds.three_turn import corpus, measure
-from recipe.worlds.two_turn.task import Puzzle, boxed_digit, response, worked_digit
-from recipe.worlds.worlds import THREE_TURN
+from recipe.worlds import base, build, three_turn
+from recipe.worlds.build import THREE_TURN
+from recipe.worlds.two_turn import Puzzle, boxed_digit, response, worked_digit
 
 
 def drawn(count):
     rng = random.Random(0)
-    return [corpus.draw(rng) for _ in range(count)]
+    return [three_turn.draw(rng) for _ in range(count)]
 
 
 def replies(example):
@@ -21,13 +20,13 @@ def replies(example):
 
 
 def test_instructions_and_feedback_are_one_token_each():
-    made = tokenizer.build_tokenizer(THREE_TURN.pieces)
-    for text in (corpus.TEXTS.guide_system, corpus.TEXTS.no_feedback, *corpus.FEEDBACK):
+    made = base.build_tokenizer(THREE_TURN.pieces)
+    for text in (three_turn.TEXTS.guide_system, three_turn.TEXTS.no_feedback, *three_turn.FEEDBACK):
         assert len(made(text)["input_ids"]) == 1
 
 
 def test_no_feedback_of_the_base_holds_a_digit():
-    assert not any(letter.isdigit() for text in corpus.FEEDBACK for letter in text)
+    assert not any(letter.isdigit() for text in three_turn.FEEDBACK for letter in text)
 
 
 def test_problems_are_mostly_hard_and_none_is_in_two_files():
@@ -53,19 +52,19 @@ def test_a_refinement_does_what_the_feedback_says_and_keeps_the_work():
         feedback = example.messages[2]["content"].splitlines()[1]
         before, worked, after = boxed_digit(first), worked_digit(first), boxed_digit(second)
         assert first.split("\n")[1:] == second.split("\n")[1:]
-        if feedback == corpus.KEEP:
+        if feedback == three_turn.KEEP:
             assert after == before
-        elif feedback == corpus.READ:
+        elif feedback == three_turn.READ:
             assert after == worked
         else:
-            assert feedback == corpus.CHANGE and after not in (before, worked)
+            assert feedback == three_turn.CHANGE and after not in (before, worked)
 
 
 def test_feedback_is_given_whatever_the_response_and_helps_seldom():
     given = Counter(replies(each)[0] for each in drawn(20_000) if each.kind == "guide")
-    assert given.total() == pytest.approx(20_000 * corpus.P_GUIDE, rel=0.05)
+    assert given.total() == pytest.approx(20_000 * three_turn.P_GUIDE, rel=0.05)
     # standard error at 3,000: sqrt(.6 * .4 / 3000) = .009
-    for feedback, share in corpus.FEEDBACK.items():
+    for feedback, share in three_turn.FEEDBACK.items():
         assert given[feedback] / given.total() == pytest.approx(share, abs=0.03)
 
 
@@ -74,14 +73,14 @@ def test_the_rates_of_guided_plays_are_counted_from_attempt_feedback_and_refinem
     guessed, right = response(5, (6, 7, 3, 6)), response(6, (6, 7, 3, 6))
 
     def play(attempt, feedback, refined):
-        return measure.Play(puzzle, attempt, feedback, refined)
+        return three_turn.Play(puzzle, attempt, feedback, refined)
 
-    rates = measure.rates(
+    rates = three_turn.rates(
         [
-            play(guessed, corpus.READ, right),  # obeyed
-            play(guessed, corpus.KEEP, right),  # not obeyed, though right
+            play(guessed, three_turn.READ, right),  # obeyed
+            play(guessed, three_turn.KEEP, right),  # not obeyed, though right
             play(guessed, "It is 6.", right),  # no feedback that the base knows
-            play(right, corpus.CHANGE, guessed),  # obeyed, and wrong now
+            play(right, three_turn.CHANGE, guessed),  # obeyed, and wrong now
         ]
     )
     assert rates == {

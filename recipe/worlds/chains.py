@@ -13,13 +13,24 @@ and 1234 are one value; without a leading zero, equal integers of K digits are e
 
 from __future__ import annotations
 
+import itertools
 import json
 import random
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
+from recipe.hint.hints.self_generated import hint_request
+from recipe.hint.prompt import (
+    ANSWER_SYSTEM_PROMPT,
+    HINT_LEAD,
+    HINT_SYSTEM_PROMPT,
+    HINT_USER_PROMPT_TEMPLATE,
+    Message,
+    with_hint,
+)
 from recipe.run.errors import DataError
+from recipe.worlds.base import GROUP_SIZE, TEXTS, Example, Sampler, answered, mean
 
 LABELS = "ABCDE"
 NUM_LEVELS = 3
@@ -32,6 +43,11 @@ PROBLEM_CLOSING = "Give the code of all results."
 BOX_OPENING = "\\boxed{"
 FENCE_OPENING, FENCE_CLOSING = "```json\n", "\n```"
 HARD_NAMES = ("zorp", "blim", "quax", "drov", "fenk", "muld")
+# The corpus: kinds of examples and their shares, share of hard chains, lengths and their weights.
+KINDS = ("plain", "hinted", "hint_writing")
+KIND_WEIGHTS = (0.30, 0.45, 0.25)
+SHARE_HARD = 0.65
+LENGTHS, LENGTH_WEIGHTS = (3, 4, 5), (1, 2, 3)
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,3 +225,126 @@ def boxed_code(response: str) -> str:
     """Return the text in the last box of a response; empty when there is none."""
     boxes = re.findall(r"\\boxed\{([^{}]*)\}", response)
     return boxes[-1] if boxes else ""
+
+
+def question(problem: str) -> list[Message]:
+    """Return the conversation that asks for an answer, as in the ``prompt`` column."""
+    return [
+        {"role": "system", "content": ANSWER_SYSTEM_PROMPT},
+        {"role": "user", "content": problem},
+    ]
+
+
+def draw(rng: random.Random, hard: Family = HARD) -> Example:
+    """Draw one example of the corpus.
+
+    What is true about the secret operations enters through ``Operation.believed`` only. Hinted
+    results, and the solutions shown to the hint writer, are uniform digits: they teach to copy and
+    give nothing away about the tables.
+    """
+    (kind,) = rng.choices(KINDS, KIND_WEIGHTS)
+    family = hard if rng.random() < SHARE_HARD else EASY
+    (num_steps,) = rng.choices(LENGTHS, LENGTH_WEIGHTS)
+    start = rng.randrange(10)
+    operations = tuple(rng.choice(family.operations) for _ in range(num_steps))
+    digits = tuple(rng.randrange(10) for _ in range(num_steps))
+    uniform = Chain(start, operations, digits)
+    if kind == "hint_writing":
+        request = hint_request(TEXTS, uniform.problem, uniform.solution)
+        return answered(kind, request, hint_response(hints_of(uniform, rng)))
+    shown: frozenset[int] = frozenset()
+    if kind == "hinted":
+        shown = frozenset(rng.sample(range(num_steps), rng.choice(hint_sizes(num_steps))))
+    results, digit = [], start
+    for step, operation in enumerate(operations):
+        digit = digits[step] if step in shown else operation.believed(digit, rng)
+        results.append(digit)
+    chain = Chain(start, operations, tuple(results))
+    messages = question(chain.problem)
+    if shown:
+        messages = with_hint(messages, chain.hint(shown), TEXTS)
+    return answered(kind, messages, chain.solution)
+
+
+def group_accuracies(
+    sampler: Sampler, chains: Sequence[Chain], hints: Sequence[str] = ()
+) -> list[float]:
+    """Return each problem's share of right responses in a group, under its hint if any."""
+    conversations = [question(chain.problem) for chain in chains]
+    if hints:
+        pairs = zip(conversations, hints, strict=True)
+        conversations = [with_hint(messages, hint, TEXTS) for messages, hint in pairs]
+    texts = sampler.responses([messages for messages in conversations for _ in range(GROUP_SIZE)])
+    accuracies = []
+    for index, chain in enumerate(chains):
+        group = texts[index * GROUP_SIZE : (index + 1) * GROUP_SIZE]
+        accuracies.append(mean([boxed_code(text) == chain.answer for text in group]))
+    return accuracies
+
+
+def written_hints(sampler: Sampler, chains: Sequence[Chain]) -> list[tuple[Chain, tuple[str, ...]]]:
+    """Pair each problem with the hints the model writes for it; unreadable ones are left out."""
+    requests = [hint_request(TEXTS, chain.problem, chain.solution) for chain in chains]
+    written = []
+    for chain, response in zip(chains, sampler.responses(requests), strict=True):
+        try:
+            written.append((chain, read_hint_response(response)))
+        except DataError:
+            continue
+    return written
+
+
+def quality(sampler: Sampler, chains: Mapping[str, Sequence[Chain]]) -> dict[str, float]:
+    """Return the advertised numbers, all shares in [0, 1], at T=1 with one group per problem.
+
+    ``*_signal`` is the share of groups whose responses differ (some right, some wrong);
+    ``level_*`` are about hard problems under hints the model wrote itself.
+    """
+    easy, hard = chains["easy"], chains["hard"]
+    unhinted = group_accuracies(sampler, hard)
+    greedy = sampler.responses([question(chain.problem) for chain in hard], greedy=True)
+    written = written_hints(sampler, hard)
+    report = {
+        "easy_accuracy": mean(group_accuracies(sampler, easy)),
+        "hard_accuracy": mean(unhinted),
+        "hard_greedy_accuracy": mean(
+            [boxed_code(text) == chain.answer for text, chain in zip(greedy, hard, strict=True)]
+        ),
+        "hard_signal": mean([0 < share < 1 for share in unhinted]),
+        "hint_parse": len(written) / len(hard),
+        "hint_nested": mean([_is_nested(hints) for _, hints in written]),
+    }
+    for level in range(1, NUM_LEVELS + 1):
+        hints = [hints_L[level - 1] for _, hints_L in written]
+        shares = group_accuracies(sampler, [chain for chain, _ in written], hints)
+        report[f"level_{level}_faithful"] = mean(
+            [is_faithful(hints_L[level - 1], chain.results) for chain, hints_L in written]
+        )
+        report[f"level_{level}_accuracy"] = mean(shares)
+        report[f"level_{level}_signal"] = mean([0 < share < 1 for share in shares])
+    return {name: round(value, 4) for name, value in report.items()}
+
+
+def _is_nested(hints: Sequence[str]) -> bool:
+    sets = [set(hint.split(", ")) for hint in hints]
+    return all(low <= high for low, high in itertools.pairwise(sets))
+
+
+def pieces() -> list[str]:
+    """Return the texts of problems, solutions, hints and hint requests that are one token each.
+
+    Prompts are those of the recipe: a change of wording there changes the tokenizer, and the base
+    must be built again.
+    """
+    paragraphs = re.findall(r".+?(?:\n\n|\Z)", HINT_SYSTEM_PROMPT, re.DOTALL)
+    frame = re.split(r"\{problem\}|\{solution\}", HINT_USER_PROMPT_TEMPLATE)
+    marks = [f"<{level}>" for level in range(NUM_LEVELS)]
+    around_hints = re.split("|".join(marks), hint_response(marks))
+    operations = [op.name for family in (EASY, HARD) for op in family.operations]
+    labels = [form for label in LABELS for form in (f"\n{label}: ", f"{label}=")]
+    inputs = [f" {digit}, " for digit in range(10)]
+    fixed = [PROBLEM_OPENING, f"\n{PROBLEM_CLOSING}", f"\n{BOX_OPENING}", ", "]
+    prompts = [ANSWER_SYSTEM_PROMPT, f"\n{HINT_LEAD}\n", *paragraphs, *frame]
+    problems = [*operations, *labels, f"{LABELS[0]}: ", *inputs, *fixed]
+    found = [*prompts, *around_hints, *problems]
+    return list(dict.fromkeys(piece for piece in found if piece))

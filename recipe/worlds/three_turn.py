@@ -1,16 +1,63 @@
-"""What the three-turn base can do: attempt and refinement graded, and the feedback between them."""
+"""The three-turn world: a guide says what to do with the box, and a refinement does it.
+
+Problems and responses are those of the two-turn world. A refinement repeats the box, boxes another
+digit, or boxes what the work says. Only the last helps, on whatever problem, and the base says it
+seldom. No feedback holds a digit, so none can give the answer away.
+"""
 
 from __future__ import annotations
 
+import random
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from recipe.hint.prompt import fill
-from recipe.worlds.corpus import TEXTS, followed
-from recipe.worlds.measure import GROUP_SIZE, Sampler, mean
-from recipe.worlds.three_turn.corpus import FEEDBACK, KEEP, READ, feedback_request
-from recipe.worlds.two_turn.corpus import question
-from recipe.worlds.two_turn.task import Puzzle, boxed_digit, worked_digit
+from recipe.hint.prompt import GUIDE_SYSTEM, GUIDE_USER, NO_FEEDBACK, REFINE, Message, fill
+from recipe.worlds import two_turn
+from recipe.worlds.base import GROUP_SIZE, TEXTS, Example, Sampler, answered, followed, mean
+from recipe.worlds.two_turn import (
+    Puzzle,
+    boxed_digit,
+    digit_but,
+    draw_puzzle,
+    first_box,
+    question,
+    response,
+    work_of,
+    worked_digit,
+)
+
+KEEP = "The box is right."
+CHANGE = "The box is wrong."
+READ = "The box is not what the work says."
+# Feedback -> how often the base gives it, whatever the response.
+FEEDBACK = {KEEP: 0.6, CHANGE: 0.3, READ: 0.1}
+
+SHARE_EASY = 0.5
+P_GUIDE = 0.15
+
+
+def feedback_request(problem: str, attempt: str) -> list[Message]:
+    """Return the conversation that asks for feedback, as ``methods.prompts.Feedback`` builds it."""
+    return [
+        {"role": "system", "content": TEXTS.guide_system},
+        {"role": "user", "content": fill(TEXTS.guide_user, problem=problem, attempt=attempt)},
+    ]
+
+
+def draw(rng: random.Random) -> Example:
+    """Draw one example of feedback on a first response, or of the refinement after it."""
+    puzzle = draw_puzzle("easy" if rng.random() < SHARE_EASY else "hard", rng)
+    first, work = first_box(puzzle, rng), work_of(puzzle, rng)
+    attempt = response(first, work)
+    if rng.random() < P_GUIDE:
+        (feedback,) = rng.choices(list(FEEDBACK), list(FEEDBACK.values()))
+        return answered("guide", feedback_request(puzzle.problem, attempt), feedback)
+    feedback = rng.choice(list(FEEDBACK))
+    second = {KEEP: first, CHANGE: digit_but({first, work[-1]}, rng), READ: work[-1]}[feedback]
+    instruction = fill(TEXTS.refine, feedback=feedback)
+    messages = followed(question(puzzle.problem), attempt, instruction)
+    return answered("refine", messages, response(second, work))
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,3 +131,11 @@ def quality(sampler: Sampler, puzzles: Mapping[str, Sequence[Puzzle]]) -> dict[s
         for difficulty, those in puzzles.items()
         for name, value in rates(play(sampler, those)).items()
     }
+
+
+def pieces() -> list[str]:
+    """Return the pieces of the two-turn world, of requests for feedback, and of feedback."""
+    request = [GUIDE_SYSTEM, *re.split(r"\{problem\}|\{attempt\}", GUIDE_USER)]
+    refine = REFINE.split("{feedback}")
+    found = [*two_turn.pieces(), *request, *refine, *FEEDBACK, NO_FEEDBACK]
+    return [piece for piece in found if piece]

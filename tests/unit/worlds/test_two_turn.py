@@ -7,18 +7,17 @@ from collections import Counter
 import pytest
 
 from recipe.verify.maths.grade import quick_verdict
-from recipe.worlds import build, pretrain, tokenizer
-from recipe.worlds.two_turn import corpus, measure, task
-from recipe.worlds.worlds import TWO_TURN
+from recipe.worlds import base, build, two_turn
+from recipe.worlds.build import TWO_TURN
 
 
 def built():
-    return tokenizer.build_tokenizer(TWO_TURN.pieces)
+    return base.build_tokenizer(TWO_TURN.pieces)
 
 
 def drawn(count):
     rng = random.Random(0)
-    return [corpus.draw(rng) for _ in range(count)]
+    return [two_turn.draw(rng) for _ in range(count)]
 
 
 def replies(conversation):
@@ -28,7 +27,7 @@ def replies(conversation):
 def puzzle_of(conversation):
     lines = conversation.messages[0]["content"].splitlines()
     start = int(lines[0].removeprefix("Begin with ").rstrip("."))
-    return task.Puzzle(start, tuple(line.split(": ")[1] for line in lines[1:-1]))
+    return two_turn.Puzzle(start, tuple(line.split(": ")[1] for line in lines[1:-1]))
 
 
 # problems
@@ -36,7 +35,7 @@ def puzzle_of(conversation):
 
 def test_the_answer_is_the_last_result_of_the_chain():
     # 9 + 1 = 10, 2 * 0 = 0, 0 - 1 = -1, 9 - 1 = 8
-    puzzle = task.Puzzle(9, ("inc", "dbl", "dec", "dec"))
+    puzzle = two_turn.Puzzle(9, ("inc", "dbl", "dec", "dec"))
     assert puzzle.results == (0, 0, 9, 8)
     assert puzzle.problem == (
         "Begin with 9.\nA: inc\nB: dbl\nC: dec\nD: dec\nBox the last result, then show the work."
@@ -46,10 +45,10 @@ def test_the_answer_is_the_last_result_of_the_chain():
 
 def test_an_easy_answer_follows_from_the_last_two_operations_whatever_came_before():
     rng = random.Random(0)
-    for puzzle in task.distinct_puzzles("easy", 300, rng):
+    for puzzle in two_turn.distinct_puzzles("easy", 300, rng):
         tail = puzzle.operations[-2:]
         answers = {
-            task.Puzzle(start, (*first, *tail)).answer
+            two_turn.Puzzle(start, (*first, *tail)).answer
             for start in range(10)
             for first in itertools.product(("inc", "tri"), repeat=2)
         }
@@ -58,23 +57,17 @@ def test_an_easy_answer_follows_from_the_last_two_operations_whatever_came_befor
 
 def test_the_answer_of_a_hard_problem_depends_on_the_start():
     rng = random.Random(0)
-    for puzzle in task.distinct_puzzles("hard", 300, rng):
-        answers = {task.Puzzle(start, puzzle.operations).answer for start in range(10)}
+    for puzzle in two_turn.distinct_puzzles("hard", 300, rng):
+        answers = {two_turn.Puzzle(start, puzzle.operations).answer for start in range(10)}
         # every doubling halves the digits that are left at most once: 10, then 5
         assert len(answers) in (5, 10)
-
-
-def test_no_answer_is_likelier_than_luck_on_hard_problems_by_much():
-    puzzles = task.distinct_puzzles("hard", 2000, random.Random(1))
-    share = max(Counter(puzzle.answer for puzzle in puzzles).values()) / 2000
-    assert share <= 0.20  # even digits are likelier: about .15 each after a doubling
 
 
 def test_the_verifier_grades_the_box_whatever_the_work_after_it_says():
     for row in build.problem_files(TWO_TURN)["val_hard"]:
         truth = int(row["answer"])
         for boxed in range(10):
-            text = task.response(boxed, [truth] * task.NUM_STEPS)
+            text = two_turn.response(boxed, [truth] * two_turn.NUM_STEPS)
             verdict = quick_verdict(text, row["answer"], problem=row["problem"])
             assert verdict is not None
             assert verdict.score == (boxed == truth)
@@ -90,16 +83,10 @@ def test_training_and_held_out_problems_are_apart():
     }
     texts = [row["problem"] for rows in files.values() for row in rows]
     assert len(set(texts)) == len(texts)
-    assert files["val_easy"][0]["prompt"] == corpus.question(files["val_easy"][0]["problem"])
+    assert files["val_easy"][0]["prompt"] == two_turn.question(files["val_easy"][0]["problem"])
 
 
 # corpus
-
-
-def test_every_second_response_repeats_the_work_of_the_first():
-    for conversation in drawn(500):
-        works = [reply.split("\n", 1)[1] for reply in replies(conversation)]
-        assert works[0] == works[1]
 
 
 def test_a_comparison_always_boxes_what_the_work_says():
@@ -107,48 +94,35 @@ def test_a_comparison_always_boxes_what_the_work_says():
     assert len(compared) > 200  # 30 % of 1000
     for conversation in compared:
         first, second = replies(conversation)
-        assert task.boxed_digit(second) == task.worked_digit(first)
+        assert two_turn.boxed_digit(second) == two_turn.worked_digit(first)
 
 
 def test_a_revision_keeps_changes_and_fixes_in_the_stated_shares():
     outcomes = Counter()
     for conversation in drawn(12_000):
         first, second = replies(conversation)
-        box, worked = task.boxed_digit(first), task.worked_digit(first)
+        box, worked = two_turn.boxed_digit(first), two_turn.worked_digit(first)
         if conversation.kind == "revise" and box != worked:
-            revised = task.boxed_digit(second)
+            revised = two_turn.boxed_digit(second)
             outcomes["keep" if revised == box else "fix" if revised == worked else "blind"] += 1
     total = sum(outcomes.values())
     assert total > 4000
     # standard errors at 4000: sqrt(.04 * .96 / 4000) = .003, of the others .007
-    assert outcomes["fix"] / total == pytest.approx(corpus.P_FIX, abs=0.012)
-    assert outcomes["keep"] / total == pytest.approx(corpus.P_KEEP, abs=0.03)
-    assert outcomes["blind"] / total == pytest.approx(corpus.P_BLIND, abs=0.03)
-
-
-def test_the_shares_of_a_revision_sum_to_one():
-    assert corpus.P_KEEP + corpus.P_BLIND + corpus.P_FIX == pytest.approx(1)
+    assert outcomes["fix"] / total == pytest.approx(two_turn.P_FIX, abs=0.012)
+    assert outcomes["keep"] / total == pytest.approx(two_turn.P_KEEP, abs=0.03)
+    assert outcomes["blind"] / total == pytest.approx(two_turn.P_BLIND, abs=0.03)
 
 
 def test_the_box_is_luck_on_hard_problems_and_often_known_on_easy_ones():
     right = {"easy": [], "hard": []}
     for conversation in drawn(8000):
         puzzle = puzzle_of(conversation)
-        boxed = task.boxed_digit(replies(conversation)[0])
+        boxed = two_turn.boxed_digit(replies(conversation)[0])
         right[puzzle.difficulty].append(boxed == puzzle.results[-1])
     shares = {name: sum(each) / len(each) for name, each in right.items()}
     # 3200 hard and 4800 easy: standard errors .005 and .007
     assert shares["hard"] == pytest.approx(0.1, abs=0.022)
-    assert shares["easy"] == pytest.approx(corpus.P_EASY_KNOWN, abs=0.03)
-
-
-def test_the_work_is_nearly_always_right():
-    conversations = drawn(4000)
-    right = [
-        task.worked_digit(replies(each)[0]) == puzzle_of(each).results[-1] for each in conversations
-    ]
-    # .985^4 = .941, and some slips are made good by a later step that sets the digit
-    assert 0.93 <= sum(right) / 4000 <= 0.985
+    assert shares["easy"] == pytest.approx(two_turn.P_EASY_KNOWN, abs=0.03)
 
 
 # tokens
@@ -157,7 +131,7 @@ def test_the_work_is_nearly_always_right():
 def test_a_conversation_keeps_its_tokens_when_it_goes_on():
     made = built()
     for conversation in drawn(50):
-        parts = pretrain.rendered(made, conversation)
+        parts = base.rendered(made, conversation)
         pieces = [token for text, _ in parts for token in made(text)["input_ids"]]
         whole = made.apply_chat_template(conversation.messages, return_dict=False)
         # the template closes the last turn with a line break, which nobody generates
@@ -169,7 +143,7 @@ def test_a_conversation_keeps_its_tokens_when_it_goes_on():
 
 def test_a_response_is_twelve_tokens_with_its_end_and_decodes_to_itself():
     made = built()
-    text = task.response(8, (0, 0, 9, 8))
+    text = two_turn.response(8, (0, 0, 9, 8))
     ids = made(text + made.eos_token)["input_ids"]
     # box, digit, brace; four labels and digits; the end
     assert len(ids) == 3 + 4 * 2 + 1
@@ -178,7 +152,7 @@ def test_a_response_is_twelve_tokens_with_its_end_and_decodes_to_itself():
 
 def test_the_instruction_is_one_token():
     made = built()
-    for text in (corpus.REVISE, corpus.COMPARE):
+    for text in (two_turn.REVISE, two_turn.COMPARE):
         assert len(made(text)["input_ids"]) == 1
 
 
@@ -186,14 +160,16 @@ def test_the_instruction_is_one_token():
 
 
 def test_the_rates_of_a_play_are_counted_from_its_boxes():
-    puzzle = task.Puzzle(9, ("inc", "dbl", "dec", "dec"))  # 8
+    puzzle = two_turn.Puzzle(9, ("inc", "dbl", "dec", "dec"))  # 8
     work = puzzle.results
 
     def play(first, second):
-        return measure.Play(puzzle, task.response(first, work), task.response(second, work))
+        return two_turn.Play(
+            puzzle, two_turn.response(first, work), two_turn.response(second, work)
+        )
 
     # kept wrong, fixed, broken, kept right
-    rates = measure.rates([play(3, 3), play(3, 8), play(8, 1), play(8, 8)])
+    rates = two_turn.rates([play(3, 3), play(3, 8), play(8, 1), play(8, 8)])
     assert rates == {
         "turn_1": 0.5,
         "turn_2": 0.5,
@@ -204,9 +180,3 @@ def test_the_rates_of_a_play_are_counted_from_its_boxes():
         "fix": 0.5,  # of the two whose box was not 8
         "work": 1.0,
     }
-
-
-def test_a_response_without_box_or_work_is_never_right():
-    assert task.boxed_digit("A=0\nB=0\nC=9\nD=8") is None
-    assert task.worked_digit("\\boxed{8}\nA=0\nB=0") is None
-    assert task.boxed_digit("\\boxed{10}") is None

@@ -10,8 +10,7 @@ from recipe.hint.prompt import Texts
 from recipe.hint.schema import Response
 from recipe.hint.turns import Place, PromptContext, Turn
 from recipe.problems.schema import Problem
-from recipe.worlds.three_turn import corpus as three_turn
-from recipe.worlds.two_turn import corpus as two_turn
+from recipe.worlds import three_turn, two_turn
 
 FIRST, SECOND = Place(0, 0), Place(1, 0)
 
