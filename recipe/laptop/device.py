@@ -220,16 +220,3 @@ def install() -> None:
     _load_critics_without_flash_attention()
     _take_log_probs_in_fp32()
     _keep_rows_of_a_length_together()
-
-
-def check_platform() -> None:
-    """Fail loudly where verl would fall back to nvidia with a warning.
-
-    Raises:
-        RuntimeError: If verl runs on another platform than the one registered here.
-    """
-    found = platform_manager.get_platform().device_name
-    if found != "cpu":
-        raise RuntimeError(
-            f"verl runs on platform {found!r}, expected 'cpu'; is VERL_PLATFORM set?"
-        )

@@ -13,6 +13,7 @@ from recipe.run.paths import model_folder
 
 _MODULES = "VERL_USE_EXTERNAL_MODULES"
 _PLUGIN = "recipe.laptop.plugin"
+PYTHON_OF_RUN = "HINT_FORK_EXECUTABLE"  # what a CPU run starts in place of Python
 RUN_VARIABLE = "HINT_RUN"  # the run's folder, which one run at a time may claim
 CPU_ENVIRONMENT = {
     "VERL_PLATFORM": "cpu",

@@ -34,18 +34,13 @@ class StallError(HintError, RuntimeError):
     """Somebody did not answer within a stated limit; the message names who."""
 
 
-def one_line(error: BaseException, limit: int | None = None) -> str:
-    """Return an error's text in one line; of a system's error, with its file.
+class Terminated(KeyboardInterrupt):
+    """SIGTERM came: the run is to end as after Ctrl-C."""
 
-    Args:
-        error: Any.
-        limit: Characters at most.
-    """
+
+def one_line(error: BaseException, limit: int | None = None) -> str:
+    """Return an error's text in one line, at most so many characters; a system's with its file."""
     text = str(error)
     if isinstance(error, OSError) and error.strerror:
         text = error.strerror if error.filename is None else f"{error.filename}: {error.strerror}"
     return " ".join(text.split())[:limit]
-
-
-class Terminated(KeyboardInterrupt):
-    """SIGTERM came: the run is to end as after Ctrl-C."""

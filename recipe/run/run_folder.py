@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from recipe.hint.record import PromptRecord
 from recipe.run.errors import ConfigError
 from recipe.run.rows import read_rows
 from recipe.run.whole_file import append_lines, whole_file, write_whole
@@ -35,9 +34,9 @@ class RunFolder:
         """Make the folders; an existing run's files stay."""
         self.logs.mkdir(parents=True, exist_ok=True)
 
-    def append_records(self, records: Iterable[PromptRecord]) -> None:
+    def append_records(self, rows: Iterable[dict[str, Any]]) -> None:
         """Add one line per prompt, written before the step continues."""
-        _append(self.records, (record.as_json() for record in records))
+        _append(self.records, rows)
 
     def append_samples(self, rows: Iterable[dict[str, Any]]) -> None:
         """Add one line per prompt that was chosen for people to look at."""

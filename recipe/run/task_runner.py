@@ -11,18 +11,19 @@ from pathlib import Path
 from typing import Any
 
 import ray
+from hydra.utils import get_object
 from omegaconf import DictConfig
-from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from recipe.run.errors import HintError
-from recipe.run.folder_lock import claimed
 from recipe.run.machine import describe_machine
-from recipe.run.ray_services import queue_controller
 from recipe.run.run_folder import RunFolder
-from recipe.run.watchdog import NO_ANSWER, Watchdog, sentence_of, write_fatal
-from recipe.run.whole_file import write_whole
+from recipe.run.watchdog import NO_ANSWER, Watchdog, queue_controller, sentence_of, write_fatal
+from recipe.run.whole_file import claimed, write_whole
 
+# The recipe's parts, by name: importing them takes seconds, which the command need not wait.
+TRAINERS = "recipe.hint.adapter.trainer.TRAINERS"
 MANAGER = "recipe.hint.adapter.worker.HintManager"
+REGISTER_SERVERS = "recipe.hint.adapter.rollout_server.register"
 DRIVER_LOCK = ".driver.lock"
 # If a run's command is killed, its driver ends some seconds later.
 _PREDECESSOR_S = 60.0
@@ -33,17 +34,15 @@ def is_training(config: DictConfig) -> bool:
     return not (config.trainer.get("eval_only") or config.trainer.get("val_only"))
 
 
-def run_folders(config: DictConfig) -> dict[Path, str]:
-    """Return the folders that belong to one run at a time, each with the name of its setting.
+def run_folders(config: DictConfig) -> list[Path]:
+    """Return the folders that belong to one run at a time; the command and the driver lock each.
 
-    The command and the driver hold a lock in each, and every node looks for the driver's.
     Checkpoints may be on another disk than the run's folder.
     """
     root = Path(config.hint.run_dir)
     checkpoints = Path(config.trainer.get("default_local_dir") or root)
-    if is_training(config) and not checkpoints.resolve().is_relative_to(root.resolve()):
-        return {root: "hint.run_dir", checkpoints: "trainer.default_local_dir"}
-    return {root: "hint.run_dir"}
+    is_apart = is_training(config) and not checkpoints.resolve().is_relative_to(root.resolve())
+    return [root, checkpoints] if is_apart else [root]
 
 
 class HintTaskRunner:
@@ -77,27 +76,22 @@ class HintTaskRunner:
         import transfer_queue as tq
         from verl.utils.import_utils import load_class_from_fqn
 
-        from recipe.hint.adapter.trainer import TRAINERS
-
+        limits = config.hint.watchdog
         prepare_verl()
         config.transfer_queue.enable = True
-        limit = "TransferQueue", config.hint.watchdog.queue_s, "hint.watchdog.queue_s"
+        queue = "TransferQueue", limits.queue_s, "hint.watchdog.queue_s"
         _check_queue_is_free()
-        with watchdog.phase(*limit, fault=NO_ANSWER):
+        with watchdog.phase(*queue, fault=NO_ANSWER):
             tq.init(config.transfer_queue)
         is_done = False
         trainer = None
         try:
             folder.say("starting the trainer and the vLLM replicas ...")
-            trainer = TRAINERS[config.trainer.v1.trainer_mode](config=config)
+            trainer = get_object(TRAINERS)[config.trainer.v1.trainer_mode](config=config)
             trainer.watchdog = watchdog
             trainer.init()
-            with watchdog.phase(
-                "the agent-loop workers",
-                config.hint.watchdog.start_s,
-                "hint.watchdog.start_s",
-                fault=NO_ANSWER,
-            ):
+            agents = "the agent-loop workers", limits.start_s, "hint.watchdog.start_s"
+            with watchdog.phase(*agents, fault=NO_ANSWER):
                 agent = config.actor_rollout_ref.rollout.agent
                 name = agent.get("agent_loop_manager_class") or MANAGER
                 manager = load_class_from_fqn(name, "AgentLoopManager").create(
@@ -118,7 +112,7 @@ class HintTaskRunner:
                 if trainer is not None and trainer.logger is not None:
                     trainer.logger.finish(exit_code=0 if is_done else 1)
             finally:
-                with watchdog.phase(*limit, fault=NO_ANSWER):
+                with watchdog.phase(*queue, fault=NO_ANSWER):
                     tq.close()
 
 
@@ -145,20 +139,11 @@ def _check_queue_is_free() -> None:
 
 def prepare_verl() -> None:
     """Set up verl's logging, check its platform, and register the project's rollout servers."""
+    from verl.plugin.platform import platform_manager
     from verl.utils.logging_utils import configure_verl_logging
 
-    from recipe.hint.adapter import rollout_server
-
     configure_verl_logging()
-    if os.environ.get("VERL_PLATFORM") == "cpu":
-        from recipe.laptop.device import check_platform
-
-        check_platform()
-    rollout_server.register()
-
-
-def remote_runner(runner: type) -> Any:
-    """Make the runner a Ray actor on this machine, where the launcher reads the run's files."""
-    node = ray.get_runtime_context().get_node_id()
-    strategy = NodeAffinitySchedulingStrategy(node, soft=True)
-    return ray.remote(runner).options(num_cpus=1, scheduling_strategy=strategy).remote()
+    wanted, found = os.environ.get("VERL_PLATFORM"), platform_manager.get_platform().device_name
+    if wanted == "cpu" != found:  # verl would fall back to another one with a warning
+        raise HintError(f"verl runs on platform {found!r}, expected {wanted!r}")
+    get_object(REGISTER_SERVERS)()

@@ -1,4 +1,9 @@
-"""Limit every phase of a run: exceeding a limit ends the run and names the phase."""
+"""Waiting, once: every wait of a run has a limit, and an error names who did not answer.
+
+The driver has a :class:`Watchdog` for the phase that its main thread is in, and a :class:`Liveness`
+that asks the actors it depends on. The command reads the :class:`Heartbeat` of the driver, and the
+first reason that any process left in ``logs/fatal.json``.
+"""
 
 from __future__ import annotations
 
@@ -10,53 +15,35 @@ import re
 import shutil
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from textwrap import shorten
 from typing import Any
 
-from ray.exceptions import RayTaskError
+import ray
+from ray.exceptions import ActorDiedError, OutOfMemoryError, RayError, RayTaskError
 
 from recipe.run.errors import one_line
-from recipe.run.silence import HEARTBEAT, Silence
 from recipe.run.whole_file import write_whole
 
 EXIT_CODE = 70  # os.EX_SOFTWARE: not a signal, not a user error
-_END_S = 10.0  # for what is written at the end; a disk that hangs must not keep the process
-_FULL_MB = 50
 NO_ANSWER = "did not answer within"  # of a phase that waits for somebody who was asked
+_END_S = 10.0  # for what is written at the end; a disk that hangs must not keep the process
+_ASK_EVERY_S = 2.0
+_FULL_MB = 50
 _LONGEST = 1000  # characters of an error; Ray's on memory has 5,000
 # Ray's message about an actor whose process is gone; it does not know why.
 _ACTOR_DIED = re.compile(
     r"The actor died unexpectedly before finishing this task\. class_name: (?:\S*\.)?(\w+) "
     r".*?pid: (\d+) .*Worker exit type: SYSTEM_ERROR .*"
 )
-
-
-class Limited:
-    """An iterable with a length, such as a data loader; each item is waited for under a limit."""
-
-    def __init__(
-        self,
-        items: Any,
-        limit: Callable[[], contextlib.AbstractContextManager[None]],
-    ) -> None:
-        self._items, self._limit = items, limit
-
-    def __len__(self) -> int:
-        return len(self._items)
-
-    def __iter__(self) -> Iterator[Any]:
-        with self._limit():
-            rest = iter(self._items)
-        end = object()
-        while True:
-            with self._limit():
-                item = next(rest, end)
-            if item is end:
-                return
-            yield item
+# Of an evaluation's engine: the method, and who answers it.
+_WHOM = {
+    **dict.fromkeys(("sample_each", "write", "log_probs"), "vLLM"),
+    **dict.fromkeys(("grade", "leaks"), "the verifier"),
+}
 
 
 @dataclass(slots=True, eq=False)
@@ -123,7 +110,7 @@ class Watchdog:
                 self._stack.remove(phase)
 
     def stop(self) -> None:
-        """End the thread."""
+        """End the threads."""
         self._stop.set()
 
     def end(self, reason: str) -> None:
@@ -134,7 +121,6 @@ class Watchdog:
             last_resort.start()
         # Each may fail on a full disk, and the process must still end.
         with contextlib.suppress(OSError):
-            self._log_dir.mkdir(parents=True, exist_ok=True)
             with open(self._log_dir / "stacks.txt", "w") as file:
                 faulthandler.dump_traceback(file, all_threads=True)
         with contextlib.suppress(OSError):
@@ -151,14 +137,206 @@ class Watchdog:
     def _beat(self) -> None:
         while not self._stop.wait(0.5):
             with contextlib.suppress(OSError):
-                os.utime(self._log_dir / HEARTBEAT)
+                os.utime(self._log_dir / "heartbeat")
 
 
-def silence_of(log_dir: Path) -> Silence:
-    """Return the launcher's view of a driver's watchdog."""
-    path = log_dir / HEARTBEAT
-    path.touch()
-    return Silence([path])
+class Heartbeat:
+    """The launcher's view of the driver's watchdog: how old its last beat is, by its own clock."""
+
+    def __init__(self, log_dir: Path) -> None:
+        self._path = log_dir / "heartbeat"
+        self._path.touch()
+        self._last, self._changed_at = self._path.stat().st_mtime_ns, time.monotonic()
+
+    def age_s(self) -> float:
+        """Return the seconds since the file last changed; an unreadable one has not changed."""
+        with contextlib.suppress(OSError):
+            if (last := self._path.stat().st_mtime_ns) != self._last:
+                self._last, self._changed_at = last, time.monotonic()
+        return time.monotonic() - self._changed_at
+
+
+class Liveness:
+    """A thread with one question under way to each actor that the driver depends on.
+
+    verl and TransferQueue wait for each other without a limit, over sockets that do not tell of a
+    process that was stopped. An actor that answers Ray has a process that runs.
+    """
+
+    def __init__(
+        self,
+        *,
+        limit_s: float,
+        on_fault: Callable[[str], None],
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Begin without any actor.
+
+        Args:
+            limit_s: Longest time to an answer in seconds, ``hint.watchdog.answer_s``.
+            on_fault: Takes the sentence that says who died or does not answer.
+            now: A clock in seconds.
+        """
+        self._limit_s, self._on_fault, self._now = limit_s, on_fault, now
+        self._questions: dict[str, tuple[Callable[[], Any], bool]] = {}
+        self._asked: dict[str, tuple[Any, float]] = {}
+        self._answers: dict[str, Any] = {}
+
+    def add(self, name: str, ask: Callable[[], Any], *, may_be_busy: bool = False) -> None:
+        """Watch an actor.
+
+        Args:
+            name: As an error will call it.
+            ask: Sends the question; returns Ray's reference to the answer.
+            may_be_busy: One that does one thing at a time answers when that is done, however long
+                it takes: only its death is told.
+        """
+        self._questions[name] = (ask, may_be_busy)
+
+    def add_servers(self, managers: Iterable[Any]) -> None:
+        """Watch the vLLM servers of verl's managers and the load balancers in front of them."""
+        servers: list[Any] = []
+        for number, manager in enumerate(managers):
+            servers += [each for replica in manager.get_replicas() for each in replica.servers]
+            name = f"load balancer {number} of the vLLM servers"
+            self.add(name, ready(manager.global_load_balancer))
+        for number, server in enumerate(servers):
+            self.add(f"vLLM server {number}", ready(server))
+
+    def add_queue(self, config: Any) -> None:
+        """Watch TransferQueue's actors; ``config`` is the run's section ``transfer_queue``."""
+        self.add("TransferQueue's controller", ready(queue_controller()))
+        if config.backend.storage_backend == "SimpleStorage":
+            for number in range(config.backend.SimpleStorage.num_data_storage_units):
+                unit = ray.get_actor(f"TransferQueueStorageUnit#{number}")
+                self.add(f"TransferQueue's storage unit {number}", ready(unit))
+
+    def answers(self) -> dict[str, Any]:
+        """Return who answered what last; ``None`` where the last question has no answer yet."""
+        return dict(self._answers)
+
+    @contextlib.contextmanager
+    def watching(self) -> Iterator[None]:
+        """Ask again and again while the block runs."""
+        stop = threading.Event()
+
+        def watch() -> None:
+            while not stop.wait(_ASK_EVERY_S):
+                try:
+                    fault = self.look()
+                except Exception as error:  # noqa: BLE001 - nobody would watch from here on
+                    fault = f"the watch over the run's actors failed: {text_of(error)}"
+                if fault and not stop.is_set():
+                    self._on_fault(fault)
+                    return
+
+        threading.Thread(target=watch, name="liveness", daemon=True).start()
+        try:
+            yield
+        finally:
+            stop.set()
+
+    def look(self) -> str | None:
+        """Read the answers that came and ask again; return what is wrong, if anything is."""
+        late = []
+        for name, (ask, may_be_busy) in self._questions.items():
+            answer, since = self._asked.get(name, (None, self._now()))
+            try:
+                if answer is None or ray.wait([answer], timeout=0)[0]:
+                    self._answers[name] = None if answer is None else ray.get(answer)
+                    self._asked[name] = (ask(), self._now())
+                    continue
+            # Ray's memory monitor kills actors where the machine runs out of memory.
+            except (ActorDiedError, OutOfMemoryError) as error:
+                return f"{name} died: {text_of(error)}"
+            except RayTaskError as error:  # its own answer
+                return f"{name} cannot go on: {text_of(error.cause)}"
+            except RayError:  # unreachable this time
+                self._asked[name] = (ask(), since)
+            self._answers[name] = None
+            if not may_be_busy and self._now() - since > self._limit_s:
+                late.append(name)
+        if late:
+            names = ", ".join(late)
+            return f"{names} {NO_ANSWER} hint.watchdog.answer_s={self._limit_s:g} s"
+        return None
+
+
+def queue_controller() -> Any:
+    """Return TransferQueue's controller, of which a cluster has one.
+
+    Raises:
+        ValueError: If there is none.
+    """
+    return ray.get_actor("TransferQueueController", namespace="transfer_queue")
+
+
+def ready(actor: Any) -> Callable[[], Any]:
+    """Return a question that every actor of Ray answers."""
+    return lambda: actor.__ray_ready__.remote()
+
+
+class WatchedEngine:
+    """An engine of which each answer renews the limit ``progress_s``."""
+
+    def __init__(self, engine: Any) -> None:
+        self._engine = engine
+        self._asked = Counter[str]()
+        self._renew: Callable[[], None] = lambda: None
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(self._engine, name)
+        return self._noted(value, _WHOM[name]) if name in _WHOM else value
+
+    @contextlib.contextmanager
+    def limited(self, watchdog: Watchdog, limit_s: float) -> Iterator[None]:
+        """End the run where the block goes on without an answer for ``progress_s``."""
+
+        def waited_for() -> str:  # a teacher is asked past this engine
+            asked = [f"{whom} ({count} requests)" for whom, count in self._asked.items() if count]
+            return f"; no answer of {' and '.join(asked) or 'the teacher'}"
+
+        what, setting = "no response or verdict", "hint.watchdog.progress_s"
+        with watchdog.phase(
+            what, limit_s, setting, fault="came within", more=waited_for
+        ) as self._renew:
+            yield
+
+    def _noted(
+        self, call: Callable[..., Awaitable[Any]], whom: str
+    ) -> Callable[..., Awaitable[Any]]:
+        async def ask(*args: Any, **named: Any) -> Any:
+            self._asked[whom] += 1
+            try:
+                return await call(*args, **named)
+            finally:
+                self._asked[whom] -= 1
+                self._renew()
+
+        return ask
+
+
+class Limited:
+    """An iterable with a length, such as a data loader; each item is waited for under a limit."""
+
+    def __init__(
+        self, items: Any, limit: Callable[[], contextlib.AbstractContextManager[Any]]
+    ) -> None:
+        self._items, self._limit = items, limit
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __iter__(self) -> Iterator[Any]:
+        with self._limit():
+            rest = iter(self._items)
+        end = object()
+        while True:
+            with self._limit():
+                item = next(rest, end)
+            if item is end:
+                return
+            yield item
 
 
 def sentence_of(error: BaseException, folder: Path) -> str:
@@ -166,13 +344,8 @@ def sentence_of(error: BaseException, folder: Path) -> str:
 
     A full disk causes many kinds of error, few of which mention a disk.
     """
-    while True:
-        if isinstance(error, RayTaskError):
-            error = error.cause
-        elif isinstance(error, BaseExceptionGroup):
-            error = error.exceptions[0]
-        else:
-            break
+    while isinstance(error, RayTaskError | BaseExceptionGroup):
+        error = error.cause if isinstance(error, RayTaskError) else error.exceptions[0]
     if isinstance(error, SystemExit):
         return "the driver was told to end, by SIGTERM"
     full = ""

@@ -1,15 +1,23 @@
-"""Write files that appear either complete or not at all."""
+"""Write files that appear either complete or not at all, grow files of lines, and lock folders."""
 
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import hashlib
+import logging
 import os
+import socket
 import threading
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
+
+from recipe.run.errors import ConfigError
+
+logger = logging.getLogger(__name__)
 
 
 @contextmanager
@@ -27,7 +35,7 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
         with path.open("wb") as file:  # refuses a folder
             yield file
         return
-    place = Path(os.path.realpath(path)) if path.is_symlink() else path
+    place = Path(os.path.realpath(path))
     draft = place.with_name(f".{place.name}.{os.getpid()}-{threading.get_native_id()}.tmp")
     try:
         with draft.open("wb") as file:
@@ -36,10 +44,6 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
             os.fsync(file.fileno())
         os.replace(draft, place)
         _sync_folder(place.parent)
-    except OSError as error:
-        if error.filename in (draft, str(draft)):
-            error.filename, error.filename2 = str(path), None  # the draft is internal
-        raise
     finally:
         draft.unlink(missing_ok=True)
 
@@ -60,8 +64,7 @@ def move_whole(draft: Path, target: Path) -> None:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Sync a folder's entries to the disk, where the file system can."""
-    with contextlib.suppress(OSError):
+    with contextlib.suppress(OSError):  # not on every file system
         number = os.open(folder, os.O_RDONLY)
         try:
             os.fsync(number)
@@ -108,3 +111,41 @@ def file_sha256(path: str | Path) -> str:
     """Return a file's digest."""
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+@contextmanager
+def claimed(path: Path, *, wait_s: float = 0.0) -> Iterator[int]:
+    """Hold the lock of a file during the block; it is released however the process ends.
+
+    Args:
+        path: The file; it stays when the block ends.
+        wait_s: How long another holder may take to end.
+
+    Yields:
+        Number of the open file: a process that inherits it holds the lock until its own end.
+
+    Raises:
+        ConfigError: If another process holds it.
+    """
+    with path.open("ab+", buffering=0) as file:
+        deadline = time.monotonic() + wait_s
+        while True:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                if time.monotonic() < deadline:
+                    time.sleep(0.2)
+                    continue
+                file.seek(0)
+                raise ConfigError(
+                    f"{path.parent} is in use by another run ({file.read().decode()}): wait for "
+                    f"its end; if it was killed, end the processes that it started; or give "
+                    f"another folder (trainer.experiment_name, or -o)"
+                ) from None
+            except OSError as error:
+                logger.warning("%s: no file locks (%s); run one command here", path.parent, error)
+            break
+        with contextlib.suppress(OSError):  # a full disk
+            file.truncate(0)
+            file.write(f"process {os.getpid()} on {socket.gethostname()}".encode())
+        yield file.fileno()

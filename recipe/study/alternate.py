@@ -31,11 +31,9 @@ from recipe.run.children import (
     start_child,
 )
 from recipe.run.errors import ConfigError, HintError, StallError
-from recipe.run.folder_lock import claimed
 from recipe.run.rows import read_rows
 from recipe.run.run_folder import RunFolder
-from recipe.run.silence import JOB_LIMIT_S, Heartbeat, Silence, job_files
-from recipe.run.whole_file import write_whole
+from recipe.run.whole_file import claimed, write_whole
 from recipe.study.alternation import (
     ROLES,
     Evaluate,
@@ -139,8 +137,7 @@ class Alternation:
             folder=self.root,
             lock=self._lock,
         ) as server:
-            silence, arguments = self._job(action, server)
-            self._run("main_hint.py", arguments, check=server.check, silence=silence)
+            self._run("main_hint.py", self._job(action, server), check=server.check)
 
     def _export(self, weights: Weights) -> None:
         checkpoint = step_folder(self.root / weights.role / "checkpoints", weights.step)
@@ -165,7 +162,7 @@ class Alternation:
         base = str(self.config.actor_rollout_ref.model.path)
         return str(self.exports / weights.name) if weights.step else base
 
-    def _job(self, action: TrainPhase | Evaluate, server: Server) -> tuple[Silence, list[str]]:
+    def _job(self, action: TrainPhase | Evaluate, server: Server) -> list[str]:
         """Return signs of life and arguments of a training or evaluation against a server."""
         served, own = action.served, self.config.trainer.experiment_name
         teacher: dict[str, Any] = {
@@ -192,11 +189,7 @@ class Alternation:
                 more |= {f"{self.node}.{name}": 0 for name in ("stage1_steps", "beta2")}
                 more[f"{self.node}.adaptive_beta2"] = False
         given = teacher | more | {"trainer.experiment_name": f"{own}-{pair}"}
-        silence = Silence(job_files(Path(given["hint.run_dir"])))
-        return silence, [
-            *self.settings,
-            *(f"{name}={_value(each)}" for name, each in given.items()),
-        ]
+        return [*self.settings, *(f"{name}={_value(each)}" for name, each in given.items())]
 
     def _run(
         self,
@@ -205,20 +198,15 @@ class Alternation:
         *,
         check: Callable[[], object] | None = None,
         limit_s: float = math.inf,
-        silence: Silence | None = None,
     ) -> None:
         """Run a program to its end; ``check`` raises if something that it needs is gone."""
         command = [sys.executable, str(self.programs / program), *arguments]
         env = {**os.environ, "PYTHONUNBUFFERED": "1"}
-        heart = Heartbeat(self.root)  # for a sweep, of which this command is a job
         process, began_s = start_child(command, env=env, pass_fds=(self._lock,)), time.monotonic()
         try:
             while (code := process.poll()) is None:
                 if check is not None:
                     check()
-                if silence and silence.length_s() > JOB_LIMIT_S:
-                    raise StallError(f"{program} gave no sign of life for {JOB_LIMIT_S:g} s")
-                heart.beat()
                 if time.monotonic() - began_s > limit_s:
                     raise StallError(
                         f"{program} did not end within hint.watchdog.save_s={limit_s:g} s"

@@ -11,10 +11,9 @@ from omegaconf import DictConfig
 from recipe.hint.adapter.hint_sources import parts_of_training
 from recipe.hint.settings import settings_of
 from recipe.problems.columns import read_problems
-from recipe.run.progress import WatchedEngine
 from recipe.run.run_folder import RunFolder
 from recipe.run.task_runner import HintTaskRunner
-from recipe.run.watchdog import Watchdog
+from recipe.run.watchdog import Watchdog, WatchedEngine
 from recipe.run.whole_file import write_whole
 from recipe.study.evaluation.asking import ask
 from recipe.study.evaluation_run import start_limit, start_replicas, watched

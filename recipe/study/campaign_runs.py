@@ -32,12 +32,10 @@ from recipe.hint.command.compose import CONFIG_DIR, choose_hardware, explain, se
 from recipe.run.checkpoints import resume_step, step_folder
 from recipe.run.children import deferred_signals, end_children, pause, start_child
 from recipe.run.errors import ConfigError, HintError, one_line
-from recipe.run.folder_lock import claimed
 from recipe.run.rows import read_rows
 from recipe.run.run_folder import RunFolder
-from recipe.run.silence import JOB_LIMIT_S, Silence, job_files
 from recipe.run.typed import read_yaml
-from recipe.run.whole_file import write_whole
+from recipe.run.whole_file import claimed, write_whole
 from recipe.study.campaign import (
     CAMPAIGN_FILE,
     EVALUATION,
@@ -153,7 +151,6 @@ class _Running:
     process: subprocess.Popen
     began_s: float
     is_from_start: bool
-    silence: Silence
 
 
 @dataclass
@@ -268,17 +265,13 @@ class Driver:
             log.flush()
             env = environment(self.num_at_once)
             process = start_child([sys.executable, *command], env=env, log=log)
-        silence = Silence(job_files(job.folder, job.folder / LOG))
-        return _Running(job, state, process, began_s, is_from_start, silence)
+        return _Running(job, state, process, began_s, is_from_start)
 
     def _look_at(self, running: _Running) -> _Running | None:
         """Return what is running for this job now; nothing if it has ended."""
         code, job = running.process.poll(), running.job
         if code is None:
-            if running.silence.length_s() < JOB_LIMIT_S:
-                return running
-            end_children([running.process])
-            return self._fail(job, f"{running.state}: no sign of life for {JOB_LIMIT_S:g} s; ended")
+            return running
         if code:
             return self._fail(job, f"{running.state}: exit code {code}")
         try:

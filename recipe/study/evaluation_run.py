@@ -15,13 +15,11 @@ from recipe.hint.adapter.hint_sources import teacher_of
 from recipe.hint.adapter.in_flight import problems_in_flight
 from recipe.hint.settings import settings_of
 from recipe.problems.columns import read_problems
-from recipe.run.liveness import Liveness, watch_servers
 from recipe.run.machine import describe_machine
 from recipe.run.paths import evaluation_folder
-from recipe.run.progress import WatchedEngine
 from recipe.run.run_folder import RunFolder
 from recipe.run.task_runner import HintTaskRunner, prepare_verl
-from recipe.run.watchdog import Watchdog
+from recipe.run.watchdog import Liveness, Watchdog, WatchedEngine
 from recipe.run.whole_file import write_whole
 from recipe.study.evaluation.draw import (
     Progress,
@@ -131,6 +129,6 @@ def watched(
     """End the run where, in the block, a server dies or does not answer, or nothing comes."""
     limits = config.hint.watchdog
     liveness = Liveness(limit_s=limits.answer_s, on_fault=watchdog.end)
-    watch_servers(liveness, [manager])
+    liveness.add_servers([manager])
     with liveness.watching(), engine.limited(watchdog, limits.progress_s):
         yield

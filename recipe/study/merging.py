@@ -21,9 +21,8 @@ from recipe.run.checkpoints import (
     model_files,
     step_of,
 )
-from recipe.run.children import deferred_signals, end_children, pause, start_child
+from recipe.run.children import deferred_signals, end_children, is_running, pause, start_child
 from recipe.run.errors import ConfigError
-from recipe.run.folder_lock import is_running
 from recipe.run.whole_file import move_whole
 
 _POLL_S = 0.2

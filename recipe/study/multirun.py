@@ -24,7 +24,6 @@ from omegaconf import DictConfig
 from recipe.hint.adapter.preflight.folder import check_folder, check_name
 from recipe.run.children import KILLED_S, deferred_signals, ends_with_this, raise_deferred
 from recipe.run.errors import HintError, Terminated
-from recipe.run.silence import JOB_LIMIT_S, Silence, job_files
 
 _RUN_DIR, _NAME = "hint.run_dir", "trainer.experiment_name"
 _OPTIONS = ("-m", "--multirun")
@@ -119,7 +118,7 @@ class Sweep:
         kept = [each for each in hydra.overrides.hydra if not _OF_THE_SWEEP.match(each)]
         options = [each for each in self.options if each not in _OPTIONS]
         arguments = [*self.own_arguments, *overrides, *kept, *own_place, *options]
-        code = _run_process([sys.executable, self.script, *arguments], Silence(job_files(folder)))
+        code = _run_process([sys.executable, self.script, *arguments])
         self.ends[folder] = code
         return (
             f"job {hydra.job.num} {'done' if code == 0 else f'failed with code {code}'}: {folder}"
@@ -164,11 +163,8 @@ def quoted(value: str) -> str:
     return QuotedString(value, Quote.single).with_quotes()
 
 
-def _run_process(command: Sequence[str], silence: Silence) -> int:
-    """Run a job to its end; an interrupted one ends before the interruption is raised.
-
-    One that gives no sign of life is killed.
-    """
+def _run_process(command: Sequence[str]) -> int:
+    """Run a job to its end; an interrupted one ends before the interruption is raised."""
     with deferred_signals():
         # In this session: a terminal's Ctrl-C reaches the job too.
         process = subprocess.Popen(command, preexec_fn=ends_with_this())
@@ -177,10 +173,6 @@ def _run_process(command: Sequence[str], silence: Silence) -> int:
                 with contextlib.suppress(subprocess.TimeoutExpired):
                     process.wait(_POLL_S)
                 raise_deferred()
-                if silence.length_s() > JOB_LIMIT_S:
-                    process.kill()
-                    sys.stderr.write(f"killed: no sign of life of this job for {JOB_LIMIT_S:g} s\n")
-                    break
             return process.wait(KILLED_S)
         except subprocess.TimeoutExpired:
             raise HintError(

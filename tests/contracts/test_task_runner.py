@@ -4,14 +4,15 @@ import inspect
 import shlex
 
 import pytest
+import ray
 from transfer_queue import interface
+from verl.plugin.platform import platform_manager
 from verl.trainer.main_ppo import TaskRunnerV1
 
-from recipe.laptop.fork_client_process import EXECUTABLE
 from recipe.run import task_runner
-from recipe.run.environment import environment_of
+from recipe.run.environment import PYTHON_OF_RUN, environment_of
 from recipe.run.errors import HintError
-from recipe.run.launcher import _ray_arguments
+from recipe.run.launcher import ray_arguments
 
 RUNNER = TaskRunnerV1.__ray_actor_class__
 
@@ -25,7 +26,7 @@ def test_a_cluster_with_the_queue_of_another_run_is_left_alone(monkeypatch):
         if not next(there, True):
             raise ValueError(name)
 
-    monkeypatch.setattr(task_runner.ray, "get_actor", get_actor)
+    monkeypatch.setattr(ray, "get_actor", get_actor)
     monkeypatch.setattr(task_runner.time, "sleep", lambda _: None)
     task_runner._check_queue_is_free()  # that of a run which has just ended goes
     assert asked == [("TransferQueueController", "transfer_queue")] * 3
@@ -35,6 +36,15 @@ def test_a_cluster_with_the_queue_of_another_run_is_left_alone(monkeypatch):
     # The names are TransferQueue's own.
     named = 'name="TransferQueueController", namespace="transfer_queue"'
     assert named in inspect.getsource(interface)
+
+
+def test_another_platform_than_the_one_asked_for_is_an_error(monkeypatch):
+    # verl itself falls back to nvidia with a warning.
+    nvidia = platform_manager.PlatformRegistry.get("nvidia")()
+    monkeypatch.setattr(platform_manager, "_current_platform", nvidia)
+    monkeypatch.setenv("VERL_PLATFORM", "cpu")
+    with pytest.raises(HintError, match="verl runs on platform 'cuda', expected 'cpu'"):
+        task_runner.prepare_verl()
 
 
 def test_the_runner_that_ours_replaces_does_only_what_ours_does():
@@ -57,7 +67,7 @@ def test_the_runner_that_ours_replaces_does_only_what_ours_does():
 def test_workers_start_by_the_fork_client_where_the_user_names_no_program(
     composed, monkeypatch, override, expected
 ):
-    monkeypatch.setenv(EXECUTABLE, "/run/python")
+    monkeypatch.setenv(PYTHON_OF_RUN, "/run/python")
     config = composed("hardware=laptop", *override)
     assert composed("hardware=laptop").ray_kwargs.ray_init.runtime_env.py_executable is None
     assert arguments_of(config, monkeypatch)["runtime_env"]["py_executable"] == expected
@@ -67,11 +77,11 @@ def arguments_of(config, monkeypatch):
     monkeypatch.setenv("HINT_REPO", "here")
     for name in environment_of(config):
         monkeypatch.setenv(name, "set")
-    return _ray_arguments(config)
+    return ray_arguments(config)
 
 
 def test_ray_gets_the_fork_client_as_one_word_of_a_shell(composed, monkeypatch):
-    monkeypatch.setenv(EXECUTABLE, "/a folder/python")
+    monkeypatch.setenv(PYTHON_OF_RUN, "/a folder/python")
     found = arguments_of(composed("hardware=laptop"), monkeypatch)["runtime_env"]["py_executable"]
     assert shlex.split(found) == ["/a folder/python"]
 

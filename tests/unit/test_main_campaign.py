@@ -8,7 +8,7 @@ from ends import code_of
 
 from recipe.hint import main_campaign
 from recipe.hint.main_campaign import main
-from recipe.run.folder_lock import claimed
+from recipe.run.whole_file import claimed
 
 PROGRAMS = Path(__file__).parent / "runtime" / "campaign_programs"
 

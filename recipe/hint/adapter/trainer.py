@@ -46,11 +46,9 @@ from recipe.run.checkpoints import (
     step_folder,
 )
 from recipe.run.errors import ConfigError
-from recipe.run.liveness import Liveness, ready, watch_servers
-from recipe.run.ray_services import queue_actors
 from recipe.run.reporter import StepReporter
 from recipe.run.run_folder import METRICS_FILE, RunFolder, plain
-from recipe.run.watchdog import NO_ANSWER, Limited, Watchdog
+from recipe.run.watchdog import NO_ANSWER, Limited, Liveness, Watchdog, ready
 from recipe.run.whole_file import whole_file, write_whole
 from recipe.study.evaluation.turns import TURN_FACTS, turn_metrics
 
@@ -164,7 +162,7 @@ class HintMixin(CreditMixin):
             batch = super()._step_once(metrics, timing_raw, sample_batch_size)
         records = self._records_of(batch)
         self.tracker.update(records)
-        self.folder.append_records(records)
+        self.folder.append_records(record.as_json() for record in records)
         self._records_of_step.extend(records)
         return batch
 
@@ -240,9 +238,8 @@ class HintMixin(CreditMixin):
             f"agent-loop worker {number}": worker.ping.remote
             for number, worker in enumerate(agent_loop_manager.agent_loop_workers)
         }
-        watch_servers(liveness, self._rollout_server_managers())
-        for name, actor in queue_actors(self.config.transfer_queue).items():
-            liveness.add(name, ready(actor))
+        liveness.add_servers(self._rollout_server_managers())
+        liveness.add_queue(self.config.transfer_queue)
         for name, ask in agents.items():
             liveness.add(name, ask)
         for rank, worker in enumerate(self.actor_rollout_wg.workers):

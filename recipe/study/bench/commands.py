@@ -17,8 +17,8 @@ from typing import Any
 import psutil
 
 from recipe import REPOSITORY
+from recipe.run.children import wait_until_gone
 from recipe.run.errors import HintError
-from recipe.run.ray_services import wait_until_gone
 
 _MARK = "HINT_CHECK_RUN"
 _END_S = 10.0  # of processes that were killed; one that waits for its disk does not end

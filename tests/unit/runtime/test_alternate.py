@@ -215,7 +215,7 @@ def test_a_server_that_knows_other_weights_is_refused(tmp_path):
 
 
 def test_one_command_at_a_time_works_in_a_folder(tmp_path):
-    from recipe.run.folder_lock import claimed
+    from recipe.run.whole_file import claimed
 
     tmp_path.joinpath("x").mkdir()
     with claimed(tmp_path / ".lock"), pytest.raises(ConfigError, match="in use by another"):

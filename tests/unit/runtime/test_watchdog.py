@@ -1,20 +1,204 @@
-"""Which phase is named, how an error is told, and what the mark of a checkpoint waits for."""
+"""Every wait has a limit; who died or does not answer is named, and who is busy is not."""
 
-import os
 import subprocess
 import sys
+import threading
+from types import SimpleNamespace
 
-from ray.exceptions import RayTaskError
-
-from recipe.run.checkpoints import (
-    COMPLETE,
-    check_resumable,
-    complete_steps,
-    drop_old,
-    mark_complete,
-    repair_pointer,
+import pytest
+import ray
+from processes import wait_for
+from ray.exceptions import (
+    ActorDiedError,
+    ActorUnavailableError,
+    OutOfMemoryError,
+    RayTaskError,
 )
-from recipe.run.watchdog import NO_ANSWER, Watchdog, read_fatal, sentence_of, text_of
+
+from recipe.hint.adapter.trainer import HintMixin
+from recipe.run.errors import HintError
+from recipe.run.watchdog import (
+    EXIT_CODE,
+    NO_ANSWER,
+    Heartbeat,
+    Limited,
+    Liveness,
+    Watchdog,
+    read_fatal,
+    sentence_of,
+    text_of,
+)
+
+LIMIT_S = 10.0
+
+
+class Actor:
+    """Answers with ``answer``; ``None`` never comes, and an exception is raised."""
+
+    def __init__(self, answer):
+        self.answer, self.num_asked = answer, 0
+
+    def ask(self):
+        self.num_asked += 1
+        return self
+
+
+@pytest.fixture
+def fake_ray(monkeypatch):
+    def get(actor):
+        if isinstance(actor.answer, Exception):
+            raise actor.answer
+        return actor.answer
+
+    def wait(refs, timeout):
+        return ([], refs) if refs[0].answer is None else (refs, [])
+
+    monkeypatch.setattr(ray, "wait", wait)
+    monkeypatch.setattr(ray, "get", get)
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self):
+        return self.now
+
+
+def watched(clock=None, may_be_busy=False, **actors):
+    liveness = Liveness(limit_s=LIMIT_S, on_fault=lambda fault: None, now=clock or Clock())
+    for name, actor in actors.items():
+        liveness.add(name, actor.ask, may_be_busy=may_be_busy)
+    return liveness
+
+
+def looks(liveness, clock, every_s, count):
+    found = []
+    for _ in range(count):
+        found.append(liveness.look())
+        clock.now += every_s
+    return found
+
+
+def test_an_actor_that_answers_is_asked_again_for_as_long_as_it_does(fake_ray):
+    clock, actor = Clock(), Actor("here")
+    liveness = watched(clock, a=actor)
+    assert looks(liveness, clock, every_s=9.0, count=5) == [None] * 5
+    assert actor.num_asked == 5
+    assert liveness.answers() == {"a": "here"}
+
+
+def test_one_that_gives_no_answer_within_the_limit_is_named(fake_ray):
+    clock = Clock()
+    liveness = watched(clock, a=Actor("here"), b=Actor(None))
+    # Asked at 0 s; 4 and 8 are within 10 s, 12 is not.
+    found = looks(liveness, clock, every_s=4.0, count=4)
+    assert found == [None, None, None, "b did not answer within hint.watchdog.answer_s=10 s"]
+    assert liveness.answers() == {"a": "here", "b": None}
+
+
+def test_a_busy_one_may_take_any_time_and_its_death_is_told_at_once(fake_ray):
+    clock, actor = Clock(), Actor(None)
+    liveness = watched(clock, may_be_busy=True, rank=actor)
+    assert looks(liveness, clock, every_s=1000.0, count=5) == [None] * 5
+    actor.answer = ActorDiedError()
+    assert liveness.look().startswith("rank died: ")
+
+
+def test_one_that_ray_killed_for_want_of_memory_is_told_at_once_with_that_reason(fake_ray):
+    actor = Actor(OutOfMemoryError("killed: the node was low on memory"))
+    liveness = watched(Clock(), a=actor)
+    assert liveness.look() is None  # asked
+    assert liveness.look() == "a died: killed: the node was low on memory"
+
+
+def test_the_error_with_which_one_answers_is_told_at_once(fake_ray):
+    error = RayTaskError("ping", "a traceback", HintError("the queue took no word"))
+    liveness = watched(Clock(), a=Actor(error.as_instanceof_cause()))
+    assert liveness.look() is None  # asked
+    assert liveness.look() == "a cannot go on: the queue took no word"
+
+
+def test_an_actor_that_cannot_be_reached_for_a_moment_is_asked_again_within_its_limit(fake_ray):
+    clock = Clock()
+    actor = Actor(ActorUnavailableError("no route", b"0" * 16))
+    liveness = watched(clock, a=actor)
+    assert looks(liveness, clock, every_s=4.0, count=3) == [None] * 3
+    assert looks(liveness, clock, every_s=4.0, count=1) == [
+        "a did not answer within hint.watchdog.answer_s=10 s"
+    ]
+
+
+def test_the_thread_tells_of_a_fault_while_the_block_runs(fake_ray):
+    told, seen = [], threading.Event()
+    liveness = Liveness(limit_s=LIMIT_S, on_fault=lambda fault: (told.append(fault), seen.set()))
+    liveness.add("a", Actor(ActorDiedError()).ask)
+    with liveness.watching():
+        assert seen.wait(30)
+    assert len(told) == 1
+    assert told[0].startswith("a died: ")
+
+
+def test_a_watch_that_fails_is_a_fault_itself():
+    told = []
+    liveness = Liveness(limit_s=1.0, on_fault=told.append)
+
+    def ask():
+        raise RuntimeError("not of Ray")
+
+    liveness.add("an actor", ask)
+    with liveness.watching():
+        wait_for(lambda: told)
+    assert told == ["the watch over the run's actors failed: not of Ray"]
+
+
+def test_a_disk_that_hangs_keeps_no_phase_alive(tmp_path):
+    code = (
+        "import os, sys, threading, time\n"
+        "from pathlib import Path\n"
+        "from recipe.run import watchdog\n"
+        "hang = lambda *_, **__: threading.Event().wait()\n"
+        "watchdog._END_S = 0.5\n"
+        "os.utime = hang\n"
+        "watch = watchdog.Watchdog(Path(sys.argv[1]))\n"
+        "watchdog.faulthandler.dump_traceback = hang\n"
+        "with watch.phase('the disk', 0.1, 'x'):\n"
+        "    time.sleep(60)\n"
+    )
+    end = subprocess.run([sys.executable, "-c", code, str(tmp_path)], timeout=50)
+    assert end.returncode == EXIT_CODE
+
+
+def test_a_process_that_is_gone_is_named_without_rays_account_of_what_may_have_been(tmp_path):
+    # As Ray 2.60 says it of a process that got SIGKILL.
+    told = RuntimeError(
+        "The actor died unexpectedly before finishing this task.\n\tclass_name: "
+        "create_colocated_worker_cls.<locals>.WorkerDict\n\tactor_id: 7296\n\tpid: 10295\n\tname: "
+        "VnNsWorkerDict_0:0\n\tnamespace: 23e1\n\tip: 10.0.0.2\nThe actor is dead because its "
+        "worker process has died. Worker exit type: SYSTEM_ERROR Worker exit detail: Worker "
+        "unexpectedly exits with an error code 2. Some common causes include: ..."
+    )
+    assert sentence_of(told, tmp_path) == (
+        "RuntimeError: WorkerDict (pid 10295) is gone: it crashed or was killed; check dmesg for "
+        "the OOM killer"
+    )
+    other = RuntimeError("The actor died because of an error raised in its creation task: no port")
+    assert sentence_of(other, tmp_path) == f"RuntimeError: {other}"
+
+
+def test_the_reason_is_told_where_the_runs_folder_is_gone_too(tmp_path):
+    told = sentence_of(RuntimeError("the true reason"), tmp_path / "removed")
+    assert told == "RuntimeError: the true reason"
+
+
+def test_an_error_on_a_full_disk_says_so(tmp_path, monkeypatch):
+    usage = SimpleNamespace(free=3_200_000)
+    monkeypatch.setattr("recipe.run.watchdog.shutil.disk_usage", lambda path: usage)
+    told = sentence_of(RuntimeError("file write\nfailed"), tmp_path)
+    assert told == f"RuntimeError: file write failed (the disk of {tmp_path} has 3.2 MB left)"
+
+
+def test_a_driver_that_was_told_to_end_says_so(tmp_path):
+    assert sentence_of(SystemExit(1), tmp_path) == "the driver was told to end, by SIGTERM"
 
 
 def test_of_phases_that_are_late_together_the_innermost_is_named(tmp_path):
@@ -28,16 +212,6 @@ def test_of_phases_that_are_late_together_the_innermost_is_named(tmp_path):
     done = subprocess.run([sys.executable, "-c", code], timeout=300, check=False)
     assert done.returncode == 70
     assert read_fatal(tmp_path).startswith("the server took longer than y_s=0 s; stacks")
-
-
-def test_the_end_of_a_phase_leaves_the_one_around_it_watched(tmp_path):
-    dog = Watchdog(tmp_path)
-    with dog.phase("the step", 300.0, "x_s"):
-        with dog.phase("the server", 200.0, "y_s"):
-            pass
-        assert [each.label for each in dog._stack] == ["the step took longer than x_s=300 s"]
-    assert dog._stack == []
-    dog.stop()
 
 
 def test_a_phase_that_is_renewed_goes_on_and_what_is_late_in_the_end_says_more(tmp_path):
@@ -74,43 +248,60 @@ def test_a_long_error_is_cut_between_words_at_1000_characters():
     assert text_of(ValueError(whole)) == whole
 
 
-def test_every_file_is_on_the_disk_before_its_checkpoint_is_marked(tmp_path, monkeypatch):
-    folder = tmp_path / "global_step_3"
-    (folder / "actor").mkdir(parents=True)
-    files = [folder / "data.pt", folder / "actor" / "model.pt"]
-    for file in files:
-        file.write_text("verl's")
-    synced, real = [], os.fsync
-
-    def fsync(descriptor):
-        if not (folder / COMPLETE).exists():
-            synced.append(os.fstat(descriptor).st_ino)
-        real(descriptor)
-
-    monkeypatch.setattr(os, "fsync", fsync)
-    mark_complete(tmp_path, 3)
-    assert {file.stat().st_ino for file in files} <= {*synced}
-
-
-def test_a_file_and_a_folder_of_another_name_are_no_checkpoints(tmp_path):
-    (tmp_path / "global_step_7").write_text("a note of the user's")
-    (tmp_path / "global_step_07").mkdir()
-    (tmp_path / "global_step_07" / "data.pt").write_text("a copy")
-    check_resumable(tmp_path)
-    assert repair_pointer(tmp_path) is None
+def test_an_item_that_does_not_come_ends_the_run(tmp_path):
+    code = (
+        "import pathlib, time\n"
+        "from recipe.run.watchdog import NO_ANSWER, Limited, Watchdog\n"
+        f"dog = Watchdog(pathlib.Path({str(tmp_path)!r}))\n"
+        "class Loader(list):\n"
+        "    def __iter__(self):\n"
+        "        yield 1\n"
+        "        time.sleep(600)\n"
+        "limit = lambda: dog.phase('the loader', 0.2, 'hint.watchdog.x_s', fault=NO_ANSWER)\n"
+        "for item in Limited(Loader(), limit):\n"
+        "    time.sleep(0.5)\n"  # what is done with an item takes as long as it wants
+        "    print(item)\n"
+    )
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, timeout=300, check=False, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (70, "1\n")
+    assert read_fatal(tmp_path).startswith("the loader did not answer within hint.watchdog.x_s=0.2")
 
 
-def test_the_newest_checkpoint_stays_whatever_it_holds(tmp_path):
-    """Its weights may be elsewhere; those of an earlier one are gone, and its mark with them."""
-    for step in (4, 5):
-        (tmp_path / f"global_step_{step}").mkdir()
-        mark_complete(tmp_path, step)
-    drop_old(tmp_path, 5, 1)
-    assert complete_steps(tmp_path) == [5]
+def test_all_items_come_in_order_and_the_length_is_the_loaders(tmp_path):
+    dog = Watchdog(tmp_path)
+    loader = Limited([3, 1, 2], lambda: dog.phase("the loader", 60, "x"))
+    assert (len(loader), list(loader), list(loader)) == (3, [3, 1, 2], [3, 1, 2])
+    dog.stop()
 
 
-def test_a_draft_alone_is_a_first_save_that_was_killed(tmp_path):
-    folder = tmp_path / "global_step_4"
-    folder.mkdir()
-    (folder / ".hint_state.npz.tmp").write_text("the beginning of our state")
-    assert repair_pointer(tmp_path) is None
+class Fetched(Exception):
+    pass
+
+
+class Base:
+    def _fetch_one_gen_batch(self):
+        raise Fetched([each.label for each in self.watchdog._stack])
+
+
+class Trainer(HintMixin, Base):
+    def __init__(self, watchdog, answer_s):
+        self.watchdog = watchdog
+        self.hint = SimpleNamespace(watchdog=SimpleNamespace(answer_s=answer_s))
+
+
+def test_a_training_batch_is_waited_for_under_a_limit(tmp_path):
+    dog = Watchdog(tmp_path)
+    told = "the data loader did not answer within hint.watchdog.answer_s=7 s"
+    with pytest.raises(Fetched, match=told):
+        Trainer(dog, 7.0)._fetch_one_gen_batch()
+    dog.stop()
+
+
+def test_a_heartbeat_grows_old_until_the_watchdog_of_the_driver_beats(tmp_path):
+    heartbeat = Heartbeat(tmp_path)
+    threading.Event().wait(0.6)
+    assert heartbeat.age_s() > 0.5
+    watchdog = Watchdog(tmp_path)
+    wait_for(lambda: heartbeat.age_s() < 0.4)
+    watchdog.stop()

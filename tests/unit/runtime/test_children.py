@@ -1,0 +1,190 @@
+"""What a command started ends with it, and a signal ends the wait for it wherever it comes."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import psutil
+import pytest
+
+from recipe.run import children
+from recipe.run.children import (
+    RayServices,
+    deferred_signals,
+    end_children,
+    pause,
+    raise_deferred,
+    starting_ray,
+    wait_until_gone,
+)
+from recipe.run.errors import ConfigError, HintError, StallError, Terminated
+from recipe.run.whole_file import claimed
+
+
+@pytest.fixture(autouse=True)
+def _handlers():
+    """Ctrl-C as at a terminal, whatever started the tests."""
+    before = {each: signal.getsignal(each) for each in (signal.SIGTERM, signal.SIGINT)}
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+@pytest.mark.parametrize(
+    ("number", "error"), [(signal.SIGTERM, Terminated), (signal.SIGINT, KeyboardInterrupt)]
+)
+def test_a_signal_is_raised_where_it_is_asked_for(number, error):
+    steps = []
+    with pytest.raises(error) as raised, deferred_signals():
+        os.kill(os.getpid(), number)
+        steps.append("goes on")
+        try:
+            pause(0.0)
+        finally:  # the block ends what it started: a second one does not wait
+            with pytest.raises(error):
+                os.kill(os.getpid(), number)
+                steps.append("never")
+    assert (steps, raised.type) == (["goes on"], error)
+    raise_deferred()  # nothing is left of it
+
+
+def test_a_second_signal_ends_a_block_that_does_not_ask(monkeypatch):
+    monkeypatch.setattr(children, "_UNHEARD_S", 0.05)
+    with pytest.raises(Terminated), deferred_signals():
+        os.kill(os.getpid(), signal.SIGTERM)
+        os.kill(os.getpid(), signal.SIGTERM)  # the same order, told twice
+        time.sleep(0.1)
+        os.kill(os.getpid(), signal.SIGTERM)
+        pytest.fail("it was not raised")
+
+
+def test_a_signal_in_the_last_step_of_a_block_is_raised_at_its_end():
+    with pytest.raises(KeyboardInterrupt), deferred_signals():
+        os.kill(os.getpid(), signal.SIGINT)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_a_signal_is_not_lost_in_an_error_that_comes_with_it():
+    # A scheduler ends all processes at once: the driver's death must not hide why.
+    with pytest.raises(Terminated), deferred_signals():
+        os.kill(os.getpid(), signal.SIGTERM)
+        raise HintError("the driver died")
+
+
+def test_a_second_signal_kills_what_the_first_one_could_not_end():
+    deaf = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print(flush=True)"
+    with pytest.raises(Terminated), deferred_signals():
+        job = subprocess.Popen(
+            [sys.executable, "-c", f"{deaf}; time.sleep(600)"],
+            stdout=subprocess.PIPE, start_new_session=True,
+        )  # fmt: skip
+        assert job.stdout.readline() == b"\n"
+        os.kill(os.getpid(), signal.SIGTERM)
+        threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+        try:
+            pause(0.0)
+        finally:
+            with pytest.raises(KeyboardInterrupt):
+                end_children([job])
+    assert job.wait(10) == -signal.SIGKILL
+
+
+SLEEPER = (
+    "import ctypes, sys, time; ctypes.CDLL(None).prctl(15, sys.argv[1].encode(), 0, 0, 0); "
+    "time.sleep(600)"
+)
+
+
+@pytest.fixture
+def raylet():
+    """A child of this process with the name of one of Ray's."""
+    with subprocess.Popen([sys.executable, "-c", SLEEPER, "raylet"]) as process:
+        while psutil.Process(process.pid).name() != "raylet":
+            time.sleep(0.01)
+        yield process
+        process.kill()
+
+
+def test_a_process_of_rays_that_died_is_named(raylet):
+    services = RayServices()
+    services.check()
+    raylet.kill()
+    raylet.wait()
+    with pytest.raises(StallError, match="Ray's process raylet died"):
+        services.check()
+
+
+def test_a_process_of_rays_that_stays_stopped_is_named_and_killed_at_the_end(raylet, monkeypatch):
+    services = RayServices()
+    raylet.send_signal(signal.SIGSTOP)
+    while psutil.Process(raylet.pid).status() != psutil.STATUS_STOPPED:
+        time.sleep(0.01)
+    services.check()  # it may go on in a moment
+    monkeypatch.setattr(children, "_STOPPED_S", -1.0)
+    with pytest.raises(StallError, match="Ray's process raylet was stopped"):
+        services.check()
+    services.shut_down(lambda: None)
+    assert raylet.wait(10) == -signal.SIGKILL
+
+
+def test_processes_are_waited_for_until_the_limit():
+    short, long = (subprocess.Popen(["sleep", seconds]) for seconds in ("0.3", "60"))
+    wait_until_gone([psutil.Process(each.pid) for each in (short, long)], 1.0)
+    assert short.poll() == 0 and long.poll() is None
+    long.kill()
+    assert long.wait() == -signal.SIGKILL
+
+
+def test_a_start_of_ray_that_does_not_come_ends_the_command_and_its_processes():
+    code = (
+        "import subprocess, time\n"
+        "from recipe.run.children import starting_ray\n"
+        "child = subprocess.Popen(['sleep', '600'])\n"
+        "print(child.pid, flush=True)\n"
+        "with starting_ray(0.5): time.sleep(600)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "error: Ray did not start within hint.watchdog.queue_s=0.5 s" in done.stderr
+    with contextlib.suppress(psutil.NoSuchProcess):
+        child = psutil.Process(int(done.stdout))
+        while child.status() != psutil.STATUS_ZOMBIE:  # its parent is gone: nobody waits for it
+            time.sleep(0.01)
+
+
+def test_an_error_and_a_signal_while_ray_starts_are_told_as_such():
+    with pytest.raises(StallError, match="^Ray did not start: no raylet$"), starting_ray(600):
+        raise Exception("no\nraylet")  # noqa: TRY002 - as Ray's
+    with pytest.raises(Terminated), starting_ray(600):
+        sys.exit(signal.SIGTERM)  # as Ray's handler
+
+
+HOLDER = """
+import subprocess, sys, time
+from pathlib import Path
+from recipe.run.whole_file import claimed
+with claimed(Path(sys.argv[1])) as number:
+    child = subprocess.Popen(["sleep", "600"], pass_fds=(number,), stdout=subprocess.DEVNULL)
+    print(child.pid, flush=True)
+    time.sleep(600)
+"""
+
+
+def test_a_folder_is_held_until_the_last_process_of_its_holder_ends(tmp_path):
+    lock = tmp_path / ".lock"
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLDER, str(lock)], stdout=subprocess.PIPE, text=True
+    ) as command:
+        child = int(command.stdout.readline())
+        command.kill()
+    in_use = rf"is in use by another run \(process {command.pid} on "
+    with pytest.raises(ConfigError, match=in_use), claimed(lock):
+        pass
+    threading.Timer(0.5, os.kill, (child, signal.SIGKILL)).start()
+    with claimed(lock, wait_s=60):
+        pass
