@@ -40,9 +40,10 @@ from recipe.study.report.campaign import CampaignResult
 from recipe.study.report.campaign_folder import keep_results, read_results_of, read_runs
 from recipe.study.report.campaign_page import results_page
 from recipe.study.report.runs import RunResult, accuracy_curve, read_run
-from recipe.study.report.same import compare_records, vllm_difference
 from recipe.study.report.samples import sample_lines
 from recipe.study.report.training import draw_learning, training_table
+from recipe.study.runs import VLLM_DIFFERENCE, compare_records
+from recipe.study.runs import read_run as read_any_run
 from recipe.study.work import work_right
 
 _MORE = {"work": work_right}  # measures of the embedded worlds
@@ -163,7 +164,18 @@ def _same(argv: list[str]) -> int:
     if same.first_step is not None:
         print(f"the first that differs is of step {same.first_step}")
     for folder in (arguments.first, arguments.second):
-        mean, most = vllm_difference(folder)
+        rows = read_any_run(folder).rows
+        means, mosts = (
+            [
+                row[f"{VLLM_DIFFERENCE.removesuffix('mean')}{end}"]
+                for row in rows
+                if VLLM_DIFFERENCE in row
+            ]
+            for end in ("mean", "max")
+        )
+        if not means:
+            raise DataError(f"{folder}/metrics.jsonl has no {VLLM_DIFFERENCE}")
+        mean, most = sum(means) / len(means), max(mosts)
         print(f"{folder}: trainer and vLLM differ by {mean:.1e} in the mean, {most:.1e} at most")
     return int(same.num_equal < same.num_prompts)
 

@@ -20,7 +20,7 @@ from recipe.run.rows import accuracies
 from recipe.run.whole_file import move_whole
 from recipe.study.evaluation.tables import percent
 from recipe.study.merging import check_export, draft_of
-from recipe.study.report.page.folder import PageRun, read_folder
+from recipe.study.runs import Run, read_run
 
 _DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}
 
@@ -34,7 +34,7 @@ def export_model(checkpoint: str | Path, target: Path, dtype: Literal["fp32", "b
     """
     folder, step = check_export(checkpoint, target)
     check_undamaged(folder)
-    card = model_card(read_folder(folder.parents[1], with_visits=False), step, dtype)
+    card = model_card(read_run(folder.parents[1]), step, dtype)
     with draft_of(target) as draft:
         write_model(folder / "actor", draft, dtype)
         (draft / "README.md").write_text(card, encoding="utf-8")
@@ -130,7 +130,7 @@ def merged_weights(actor: Path) -> Iterator[tuple[str, torch.Tensor]]:
             raise ConfigError(f"{actor}: {name} has the placement {placement}, expected a shard")
 
 
-def model_card(run: PageRun, step: int, dtype: str) -> str:
+def model_card(run: Run, step: int, dtype: str) -> str:
     """Return the card: what was trained on what, how far, and what it scored; no paths."""
     base = Path(str(run.setting("actor_rollout_ref.model.path"))).name
     rows = [row for row in run.rows if row["step"] <= step and accuracies(row)]

@@ -23,8 +23,7 @@ from recipe.run.rows import accuracies
 from recipe.study.bench import plain_reward
 from recipe.study.bench.commands import CommandError, Finished, run_command
 from recipe.study.evaluation.results import read_results
-from recipe.study.report.runs import VLLM_DIFFERENCE
-from recipe.study.report.same import compare_records
+from recipe.study.runs import VLLM_DIFFERENCE, compare_records
 
 Numbers = dict[str, Any]
 _MAIN, _BENCH = (f"recipe/hint/main_{name}.py" for name in ("hint", "bench"))

@@ -1,0 +1,234 @@
+"""Read what runs left in their folders; everything that tells of runs reads them here.
+
+``read_run(folder)`` reads ``metrics.jsonl``, ``config.yaml``, ``machine.json`` and
+``logs/fatal.json`` of a run that is finished, at work or killed. ``Run.records()`` and
+``Run.samples()`` go through ``records.jsonl`` and ``samples.jsonl``, a line at a time. What cannot
+be read is left out and counted in ``Run.damaged``.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import yaml
+
+from recipe.run.errors import DataError
+from recipe.run.rows import accuracies, by_step
+from recipe.run.typed import read_yaml
+
+RUN_FILE = "campaign.json"  # in the folder of a campaign's run: what it is made of
+TOKENS = ("hint/rollout_tokens", "hint/tokens")  # what a step sampled
+SECONDS = "timing_s/step"
+VLLM_DIFFERENCE = "training/rollout_probs_diff_mean"  # of a token's probability, trainer and vLLM
+_NO_HINT, _LEVEL = "hint/used_no_hint", "hint/used_level_"
+
+
+@dataclass
+class Run:
+    """One run, as far as it went.
+
+    Attributes:
+        rows: Its metrics, one row for each step, in order; numbers are finite.
+        config: Its settings, as ``config.yaml`` has them.
+        machine: ``machine.json``; empty for a run that wrote none.
+        failure: Why it ended, from ``logs/fatal.json``.
+        damaged: Lines that cannot be read, by file.
+    """
+
+    name: str
+    folder: Path | None = None
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    config: dict[str, Any] = field(default_factory=dict)
+    machine: dict[str, Any] = field(default_factory=dict)
+    failure: str = ""
+    damaged: Counter[str] = field(default_factory=Counter)
+
+    def setting(self, name: str) -> Any:
+        """Return a setting by its dotted name, or nothing."""
+        node: Any = self.config
+        for part in name.split("."):
+            node = node.get(part) if isinstance(node, Mapping) else None
+        return node
+
+    @property
+    def method(self) -> str:
+        """The name of the method, for headings."""
+        return str(self.setting("trainer.method") or "unknown method")
+
+    @property
+    def variant(self) -> str:
+        """What its campaign calls it, else its method."""
+        return self.name.rpartition("/")[0] or self.method
+
+    @property
+    def training(self) -> list[dict[str, Any]]:
+        """The rows of training steps."""
+        return [row for row in self.rows if "hint/prompts" in row]
+
+    @property
+    def last_step(self) -> int:
+        """The newest training step."""
+        return max((row["step"] for row in self.training), default=0)
+
+    @property
+    def levels(self) -> set[int]:
+        """The hint levels that prompts were trained under, 0 without a hint."""
+        names = {name for row in self.training for name in row}
+        found = {int(name.removeprefix(_LEVEL)) for name in names if name.startswith(_LEVEL)}
+        return found | ({0} if _NO_HINT in names else set())
+
+    def curve(self, source: str) -> dict[int, float]:
+        """Return step -> accuracy without hints, in [0, 1], of a data source."""
+        found = {row["step"]: accuracies(row) for row in self.rows}
+        return {step: shares[source] for step, shares in found.items() if source in shares}
+
+    def tokens(self, last_step: float = math.inf) -> float:
+        """Return the tokens that training sampled up to a step, hints included."""
+        rows = (row for row in self.training if row["step"] <= last_step)
+        return sum(row.get(name, 0.0) for row in rows for name in TOKENS)
+
+    def minutes(self, last_step: float = math.inf) -> float | None:
+        """Return the minutes of the training steps up to one; ``None`` if one has no time.
+
+        A line that was restored after a kill has none.
+        """
+        rows = [row for row in self.training if row["step"] <= last_step]
+        seconds = [row[SECONDS] for row in rows if SECONDS in row]
+        return sum(seconds) / 60 if len(seconds) == len(rows) else None
+
+    def records(self) -> Iterator[dict[str, Any]]:
+        """Yield what became of each prompt, in order."""
+        return self._lines("records.jsonl")
+
+    def samples(self) -> Iterator[dict[str, Any]]:
+        """Yield the prompts that training kept with their texts, in order."""
+        return self._lines("samples.jsonl")
+
+    def _lines(self, name: str) -> Iterator[dict[str, Any]]:
+        """Yield a file's rows; half a last line, which a kill or a run at work leaves, is none."""
+        path = (self.folder or Path("nowhere")) / name
+        self.damaged.pop(name, None)  # counted anew
+        if not path.is_file():
+            return
+        with open(path, "rb") as file:
+            for line in file:
+                try:
+                    row = json.loads(line)
+                    is_whole = isinstance(row["step"], int)
+                except (ValueError, LookupError, TypeError, RecursionError):
+                    is_whole = False
+                if is_whole:
+                    yield row
+                elif line.endswith(b"\n"):
+                    self.damaged[name] += 1
+
+    def _mapping(self, name: str) -> dict[str, Any]:
+        """Return what a YAML or JSON file holds, as JSON has it; nothing if it is damaged."""
+        path = (self.folder or Path("nowhere")) / name
+        if not path.is_file():
+            return {}
+        try:
+            parse = json.loads if path.suffix == ".json" else read_yaml
+            value = parse(path.read_text(encoding="utf-8"))
+            return dict(json.loads(json.dumps(value, default=str)))
+        except (OSError, ValueError, TypeError, RecursionError, yaml.YAMLError):
+            self.damaged[name] += 1
+            return {}
+
+
+def read_run(folder: str | Path) -> Run:
+    """Read a run's folder.
+
+    Raises:
+        DataError: If it is none.
+    """
+    folder = Path(folder)
+    if not any((folder / name).is_file() for name in ("metrics.jsonl", "records.jsonl")):
+        raise DataError(f"{folder} is not the folder of a run: it has no metrics.jsonl")
+    place = folder.resolve()
+    is_of_campaign = (place / RUN_FILE).exists()
+    run = Run(f"{place.parent.name}/{place.name}" if is_of_campaign else place.name, folder)
+    rows = [_numbers(row) for row in run._lines("metrics.jsonl")]
+    run.rows = by_step(rows)
+    if repeated := sum("hint/prompts" in row for row in rows) - len(run.training):
+        run.damaged["metrics.jsonl"] += repeated
+    run.config, run.machine = run._mapping("config.yaml"), run._mapping("machine.json")
+    run.failure = str(next(iter(run._mapping("logs/fatal.json").values()), ""))[:2000]
+    return run
+
+
+def _numbers(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the finite numbers; verl writes ``nan`` where a run went wrong."""
+    numbers = {name: each for name, each in row.items() if isinstance(each, int | float)}
+    finite = {name: float(each) for name, each in numbers.items() if abs(each) < 1e300}
+    return finite | {"step": row["step"]}
+
+
+def level_share(row: Mapping[str, float], level: int) -> float:
+    """Return the share of a step's prompts that were trained under a level, 0 without a hint."""
+    return row.get(f"{_LEVEL}{level}" if level else _NO_HINT, 0.0) / max(row["hint/prompts"], 1.0)
+
+
+def num_problems(run: Run, source: str) -> int:
+    """Count the problems behind an accuracy in the files of validation; 0 where it is not known."""
+    files, count = run.setting("data.val_files") or [], 0
+    try:
+        for path in [files] if isinstance(files, str) else files:
+            column = pq.read_table(path, columns=["data_source"]).column("data_source")
+            count += column.to_pylist().count(source)
+    except (OSError, KeyError, TypeError, pa.ArrowException):
+        return 0
+    limit = run.setting("data.val_max_samples")
+    return 0 if isinstance(limit, int) and 0 < limit < count else count
+
+
+class Sameness(NamedTuple):
+    """Prompts of the steps that two runs have, the equal ones, and the first step with others.
+
+    A prompt that only one of them has is not equal. ``num_steps`` of ``of_steps`` are compared.
+    """
+
+    num_prompts: int
+    num_equal: int
+    first_step: int | None
+    num_steps: int
+    of_steps: int
+
+
+def compare_records(first: Path, second: Path) -> Sameness:
+    """Compare levels, tokens and verdicts of each round of each prompt; its times do not count.
+
+    Raises:
+        DataError: If the runs have no step in common.
+    """
+    theirs, ours = _rounds(first), _rounds(second)
+    steps = [{step for step, _ in each} for each in (theirs, ours)]
+    shared = steps[0] & steps[1]
+    if not shared:
+        raise DataError(f"{first} and {second} have no step in common; give runs of the same steps")
+    keys = sorted(key for key in theirs.keys() | ours.keys() if key[0] in shared)
+    other = [key for key in keys if theirs.get(key) != ours.get(key)]
+    equal = len(keys) - len(other)
+    first_step = other[0][0] if other else None
+    return Sameness(len(keys), equal, first_step, len(shared), len(steps[0] | steps[1]))
+
+
+def _rounds(folder: Path) -> dict[tuple[int, str], list[str]]:
+    found: dict[tuple[int, str], list[str]] = {}
+    for row in read_run(folder).records():
+        rounds = [
+            {name: each for name, each in one.items() if name not in ("seconds", "hint_seconds")}
+            for one in row["rounds"]
+        ]
+        # A problem may come twice in a step.
+        key = row["step"], str(row["problem_id"])
+        found.setdefault(key, []).append(json.dumps(rounds, sort_keys=True))
+    return {key: sorted(rounds) for key, rounds in found.items()}
