@@ -8,8 +8,7 @@ import time
 
 import pytest
 
-from recipe.hint.main_gpu_check import run_part
-from recipe.study.bench.gpu_check import PARTS, Check
+from recipe.study.gpu_check import PARTS, Check, run_part
 
 pytestmark = pytest.mark.gpu
 

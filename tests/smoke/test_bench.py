@@ -29,16 +29,15 @@ def test_all_arms_of_a_round_sample_the_same_answers_at_level_zero(tmp_path):
     done = bench(
         tmp_path,
         f"bench.arms=[{','.join(arms)}]",
-        *("bench.steps=1", "bench.warmup=0", "bench.calibration=2", "bench.unresolved=0.25"),
+        *("bench.steps=1", "bench.warmup=0"),
     )
     assert done.returncode == 0, done.stderr
     rows = [json.loads(line) for line in (tmp_path / "bench.jsonl").read_text().splitlines()]
-    assert [row["arm"] for row in rows] == ["calibration"] * 2 + arms
-    grpo, sage = rows[2:]
+    assert [row["arm"] for row in rows] == arms
+    grpo, sage = rows
     # Seeds and weights are the same: level 0 leaves the same problems unresolved.
-    assert grpo["unresolved"] == sage["unresolved"] >= 2
+    assert grpo["unresolved"] == sage["unresolved"] >= 1
     assert (grpo["discarded_tokens"], grpo["hint_tokens"]) == (0, 0)
     assert sage["hint_tokens"] > 0 and sage["discarded_tokens"] > 0
-    assert grpo["alone_tokens"] == grpo["accepted_tokens"]
     assert set(json.loads((tmp_path / "bench.json").read_text())["arms"]) == set(arms)
     assert "to grpo: median [min, max]" in done.stdout

@@ -6,19 +6,13 @@ import time
 import psutil
 import pytest
 
-from recipe.hint import main_gpu_check
-from recipe.study.bench import gpu_check
-from recipe.study.bench.commands import CommandError, Finished, run_command
+from recipe.study import gpu_check
 
 pytestmark = pytest.mark.slow
 
 
-def parts(monkeypatch, **given):
-    monkeypatch.setattr(main_gpu_check, "PARTS", given)
-
-
 def fails(check):
-    raise CommandError("exit code 1: it broke | here")
+    raise gpu_check.CommandError("exit code 1: it broke | here")
 
 
 def is_elsewhere(check):
@@ -26,114 +20,84 @@ def is_elsewhere(check):
 
 
 def test_a_part_that_fails_hides_no_other_and_decides_the_exit_code(monkeypatch, tmp_path, capsys):
-    parts(
-        monkeypatch,
-        first=fails,
-        second=is_elsewhere,
-        third=lambda check: {"mean": 0.000012345, "device": check.device},
-    )
-    arguments = ["--device", "cpu", "--only", "first,second,third", "--out", str(tmp_path)]
-    assert main_gpu_check.main(arguments) == 1
+    given = {
+        "first": fails,
+        "second": is_elsewhere,
+        "third": lambda check: {"mean": 0.000012345, "device": check.device},
+    }
+    monkeypatch.setattr(gpu_check, "PARTS", given)
+    assert gpu_check.main(["--device", "cpu", "--out", str(tmp_path), "--only", ",".join(given)])
     told = capsys.readouterr().out
     assert "| first | FAILED | 0 | CommandError: exit code 1: it broke \\| here |" in told
     assert "| second | not here | 0 | needs two GPUs |" in told
     assert "| third | ok | 0 | mean 1.23e-05; device cpu |" in told
+    # A part that is run again replaces its result and no other.
+    given["first"] = lambda check: {"number": 2}
+    assert gpu_check.main(["--device", "cpu", "--out", str(tmp_path), "--only", "first"]) == 0
     written = json.loads((tmp_path / "gpu_check.json").read_text())
-    assert [each["result"] for each in written.values()] == ["FAILED", "not here", "ok"]
-    assert written["third"]["numbers"]["mean"] == 0.000012345
+    assert [each["result"] for each in written.values()] == ["ok", "not here", "ok"]
 
 
-def test_a_part_that_is_run_anew_replaces_its_result_and_no_other(monkeypatch, tmp_path, capsys):
-    def says(number):
-        def part(check):
-            left = check.folder / "first/records.jsonl"
-            assert not left.exists()  # what the earlier run left would be resumed
-            left.parent.mkdir()
-            left.write_text("")
-            return {"number": number}
-
-        return part
-
-    parts(monkeypatch, first=says(1), second=fails)
-    assert (
-        main_gpu_check.main(["--device", "cpu", "--only", "first,second", "--out", str(tmp_path)])
-        == 1
-    )
-    parts(monkeypatch, first=says(2), second=fails)
-    assert main_gpu_check.main(["--device", "cpu", "--only", "first", "--out", str(tmp_path)]) == 1
-    told = capsys.readouterr().out.rpartition("### GPU check")[2]
-    assert "| first | ok | 0 | number 2 |" in told
-    assert "| second | FAILED |" in told
-
-
-def test_without_a_failure_the_exit_code_is_zero(monkeypatch, tmp_path):
-    parts(monkeypatch, only=is_elsewhere)
-    assert main_gpu_check.main(["--device", "cpu", "--only", "only", "--out", str(tmp_path)]) == 0
-
-
-@pytest.mark.parametrize(
-    ("lines", "is_whole"),
-    [
-        # Step 2 was killed between its checkpoint and its line, which came back without times.
-        ([{"step": 1, "timing_s/step": 2.0}, {"step": 2}, {"step": 3, "timing_s/step": 2.0}], True),
-        ([{"step": 0}, {"step": 1}, {"step": 2}, {"step": 3}], True),  # 0: a validation
-        ([{"step": 1}, {"step": 3}], False),
-        ([{"step": 1}, {"step": 2}, {"step": 2}, {"step": 3}], False),
-    ],
-)
-def test_a_resumed_run_has_every_step_once(lines, is_whole, monkeypatch, tmp_path):
-    folder = tmp_path / "resume"
-    (folder / "checkpoints/global_step_2").mkdir(parents=True)
-    (folder / "checkpoints/global_step_2/COMPLETE").touch()
-    (folder / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    monkeypatch.setattr(gpu_check.Check, "run", lambda *_, **__: Finished(folder, 1.0))
-    monkeypatch.setattr(gpu_check, "_as_reference", lambda check, run: {})
+@pytest.mark.parametrize(("steps", "is_whole"), [([0, 1, 2, 3], True), ([1, 3], False)])
+def test_a_resumed_run_has_every_step_once(steps, is_whole, monkeypatch, tmp_path):
+    (tmp_path / "resume/checkpoints/global_step_2").mkdir(parents=True)
+    (tmp_path / "resume/checkpoints/global_step_2/COMPLETE").touch()
+    rows = [{"step": step} for step in steps]
+    monkeypatch.setattr(gpu_check.Check, "run", lambda *_, **__: rows)
+    monkeypatch.setattr(gpu_check, "_as_reference", lambda *_: {})
     check = gpu_check.Check("cpu", tmp_path, time.monotonic() + 60)
     if is_whole:
         assert gpu_check.resume(check) == {}
     else:
-        with pytest.raises(CommandError, match="after resuming"):
+        with pytest.raises(gpu_check.CommandError, match="after resuming"):
             gpu_check.resume(check)
 
 
 def test_an_unknown_part_is_refused_before_anything_runs(capsys):
     with pytest.raises(SystemExit):
-        main_gpu_check.main(["--only", "versions,speed"])
+        gpu_check.main(["--only", "versions,speed"])
     assert "unknown part speed; choose from versions, reference" in capsys.readouterr().err
 
 
-def test_a_part_after_the_deadline_is_not_started(tmp_path):
-    late = gpu_check.Check("cpu", tmp_path, time.monotonic() - 1)
-    result = main_gpu_check.run_part("reference", late)
-    assert (result["result"], result["reason"]) == (
-        "FAILED",
-        "CommandError: no time was left for it",
-    )
-    assert not (tmp_path / "reference").exists()
-
-
-def test_a_command_that_fails_is_told_by_its_last_error(tmp_path):
-    script = "import sys; print('Error: this one'); print('bye'); sys.exit(3)"
-    with pytest.raises(CommandError, match=r"exit code 3: Error: this one \(.*console.txt\)"):
-        run_command(["-c", script], tmp_path, 60)
+def test_a_command_that_fails_is_named_by_its_last_error(tmp_path):
+    script = tmp_path / "program.py"
+    script.write_text("import sys; print('Error: this one'); print('bye'); sys.exit(3)")
+    check = gpu_check.Check("cpu", tmp_path, time.monotonic() + 60)
+    with pytest.raises(gpu_check.CommandError, match="exit code 3: Error: this one"):
+        check.run("part", script=str(script))
 
 
 def test_a_command_beyond_its_limit_ends_with_all_it_started(tmp_path):
     # The child has a session of its own, as Ray's processes have.
-    child = "import time; time.sleep(600)"
-    script = (
+    script = tmp_path / "program.py"
+    script.write_text(
         "import subprocess, sys, time\n"
-        f"other = subprocess.Popen([sys.executable, '-c', {child!r}], start_new_session=True)\n"
-        "open('PLACE', 'w').write(str(other.pid)); time.sleep(600)"
-    ).replace("PLACE", str(tmp_path / "pid"))
-    with pytest.raises(CommandError, match="-c did not end within 3 s"):
-        run_command(["-c", script], tmp_path, 3)
+        "child = [sys.executable, '-c', 'import time; time.sleep(600)']\n"
+        "other = subprocess.Popen(child, start_new_session=True)\n"
+        f"open({str(tmp_path / 'pid')!r}, 'w').write(str(other.pid)); time.sleep(600)"
+    )
+    check = gpu_check.Check("cpu", tmp_path, time.monotonic() + 3)
+    with pytest.raises(gpu_check.CommandError, match="no time was left"):
+        check.run("part", script=str(script))
     pid = int((tmp_path / "pid").read_text())
     assert not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
 
 
-def test_a_command_is_killed_once_its_condition_holds(tmp_path):
-    mark = tmp_path / "mark"
-    script = f"open({str(mark)!r}, 'w').close(); import time; time.sleep(600)"
-    done = run_command(["-c", script], tmp_path, 60, until=mark.exists)
-    assert done.folder == tmp_path
+def test_equal_prompts_are_counted_without_their_times(tmp_path):
+    def write(name, tokens, seconds):
+        (tmp_path / name).mkdir()
+        lines = [
+            {"step": 1, "problem_id": each, "rounds": [{"tokens": number, "seconds": seconds}]}
+            for each, number in tokens.items()
+        ]
+        text = "".join(json.dumps(line) + "\n" for line in lines)
+        (tmp_path / name / "records.jsonl").write_text(text)
+
+    write("reference", {"p": 1, "q": 2}, seconds=0.1)
+    write("resume", {"p": 1, "q": 3}, seconds=0.9)
+    rows = [{gpu_check._MEAN: 0.0, gpu_check._LARGEST: 0.0, "timing_s/step": 1.0}]
+    cuda = gpu_check.Check("cuda", tmp_path, time.monotonic() + 60)
+    assert gpu_check._as_reference(cuda, "resume", rows)["equal prompts"] == "1 of 2"
+    cpu = gpu_check.Check("cpu", tmp_path, time.monotonic() + 60)
+    with pytest.raises(gpu_check.CommandError, match="differs from the reference"):
+        gpu_check._as_reference(cpu, "resume", rows)

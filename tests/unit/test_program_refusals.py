@@ -3,41 +3,15 @@
 import subprocess
 import sys
 
-import pytest
 from ends import code_of
 
-from recipe.hint import main_export, main_gpu_check, main_report
+from recipe.hint import main_export, main_report
 
 
 def told(end, capsys):
     out, err = capsys.readouterr()
     assert (end, out, err.count("\n")) == (2, "", 1)
     return err
-
-
-@pytest.mark.parametrize(
-    ("content", "says"),
-    [('{"versions": {', "gpu_check.json is damaged"), ("[]", "gpu_check.json is not what a check")],
-)
-def test_a_damaged_list_of_an_earlier_check_is_told(tmp_path, capsys, content, says):
-    (tmp_path / "gpu_check.json").write_text(content)
-    err = told(code_of(main_gpu_check.main, ["--out", str(tmp_path), "--device", "cpu"]), capsys)
-    assert says in err and "name another --out" in err
-    assert (tmp_path / "gpu_check.json").read_text() == content
-
-
-def test_a_check_cannot_write_over_a_file(tmp_path, capsys):
-    (tmp_path / "file").write_text("here")
-    assert "file: File exists" in told(
-        code_of(main_gpu_check.main, ["--out", str(tmp_path / "file"), "--device", "cpu"]), capsys
-    )
-
-
-@pytest.mark.parametrize("minutes", ["nan", "inf", "-1", "0"])
-def test_a_check_needs_time(capsys, minutes):
-    with pytest.raises(SystemExit, match="2"):
-        main_gpu_check.main([f"--minutes={minutes}"])
-    assert "--minutes" in capsys.readouterr().err
 
 
 def test_a_report_names_a_folder_that_is_not_there_or_is_given_twice(tmp_path, capsys):

@@ -42,10 +42,6 @@ REMOVED = ("rl-zvp", "seele", "prefix-rl")
 ENTRY_POINTS = "hint.methods"
 # Released by the authors of SAGE; benchmarks measure these by default.
 RELEASED = ("sage", "sage-light")
-# With two turns and a reference policy, for checks of a machine.
-TWO_TURNS = "score"
-# With heads, a target and a replay of its own, likewise.
-OWN_CRITIC = "archer"
 
 
 def _declared_methods() -> dict[str, type[Method]]:

@@ -1,1 +1,0 @@
-"""Arms timed side by side in one run; production code knows nothing of it."""
