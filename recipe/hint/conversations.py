@@ -11,6 +11,12 @@ from statistics import fmean
 from recipe.hint.schema import Response
 from recipe.hint.turns import Place, Round, conversation_to, places, turn_at
 
+# The names of ``Conversation.facts``.
+TURN_FACTS = (
+    *("acc_t1", "acc_t2", "wrong_to_right", "right_to_wrong", "unchanged"),
+    *("delta", "overlap"),
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Conversation:

@@ -34,14 +34,14 @@ from recipe.run.ending import errors_in_one_line
 from recipe.run.errors import ConfigError, DataError
 from recipe.run.streams import is_output_lost
 from recipe.run.whole_file import write_whole
-from recipe.study.evaluation.comparison import compare_runs
-from recipe.study.evaluation.results import evaluation_table, recompute
+from recipe.study.compare import compare_runs
 from recipe.study.report.campaign import CampaignResult
 from recipe.study.report.campaign_folder import keep_results, read_results_of, read_runs
 from recipe.study.report.campaign_page import results_page
 from recipe.study.report.runs import RunResult, accuracy_curve, read_run
 from recipe.study.report.samples import sample_lines
 from recipe.study.report.training import draw_learning, training_table
+from recipe.study.results import evaluation_table, recompute
 from recipe.study.runs import VLLM_DIFFERENCE, compare_records
 from recipe.study.runs import read_run as read_any_run
 from recipe.study.work import work_right

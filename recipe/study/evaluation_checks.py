@@ -37,7 +37,7 @@ from recipe.run.errors import ConfigError, DataError
 from recipe.run.paths import VAL, evaluation_folder, local_path
 from recipe.study.evaluation.draw import check_settings_unchanged, evaluation_settings
 from recipe.study.evaluation.play import played_turns
-from recipe.study.evaluation.responses import response_path
+from recipe.study.responses import response_path
 
 _SAMPLING = ("temperature", "top_p", "top_k", "n")
 _ADAPTER = f"{MODEL_NODE}.lora_adapter_path"

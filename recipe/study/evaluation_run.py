@@ -31,8 +31,8 @@ from recipe.study.evaluation.draw import (
     write_settings,
 )
 from recipe.study.evaluation.play import parts_of_turns, played_rows, played_turns
-from recipe.study.evaluation.responses import resume_responses
-from recipe.study.evaluation.results import write_results
+from recipe.study.responses import resume_responses
+from recipe.study.results import write_results
 
 if TYPE_CHECKING:  # verl's imports take seconds, and the launcher reads this file too
     from recipe.hint.adapter.engine_builder import EngineBuilder

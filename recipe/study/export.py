@@ -18,9 +18,9 @@ from recipe.run.checkpoints import check_undamaged
 from recipe.run.errors import ConfigError
 from recipe.run.rows import accuracies
 from recipe.run.whole_file import move_whole
-from recipe.study.evaluation.tables import percent
 from recipe.study.merging import check_export, draft_of
 from recipe.study.runs import Run, read_run
+from recipe.study.tables import percent
 
 _DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}
 

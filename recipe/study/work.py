@@ -9,7 +9,7 @@ from pathlib import Path
 from recipe import REPOSITORY
 from recipe.problems.columns import read_problems
 from recipe.run.whole_file import file_sha256
-from recipe.study.evaluation.responses import problem_digests, response_path
+from recipe.study.responses import problem_digests, response_path
 from recipe.worlds.two_turn import worked_digit
 
 # Embedded worlds whose responses show their work after the box.

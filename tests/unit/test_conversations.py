@@ -13,7 +13,7 @@ from recipe.hint.metrics import step_metrics
 from recipe.hint.reward_tracker import RewardTracker
 from recipe.hint.schema import Response
 from recipe.hint.turns import Place, Round, Sample, Turn
-from recipe.study.evaluation.turns import turn_metrics
+from recipe.study.estimators import turn_metrics
 from recipe.verify.schema import Verdict
 
 # Two right first turns end; two wrong ones have 2 x 2 refinements each: 2 + 8 conversations.

@@ -28,7 +28,7 @@ from recipe.hint.adapter.models import ask_for_models, read_base_of_adapter
 from recipe.hint.adapter.preflight.folder import lacks_validation
 from recipe.hint.adapter.sampling_guard import drop_trained, guard, retry_failed
 from recipe.hint.adapter.store import RECORD_FIELD, SAMPLE_FIELD, STATE_FIELD
-from recipe.hint.conversations import mean_facts
+from recipe.hint.conversations import TURN_FACTS, mean_facts
 from recipe.hint.record import PromptRecord
 from recipe.hint.reward_tracker import RewardTracker
 from recipe.hint.samples import choose_samples
@@ -50,7 +50,7 @@ from recipe.run.reporter import StepReporter
 from recipe.run.run_folder import METRICS_FILE, RunFolder, plain
 from recipe.run.watchdog import NO_ANSWER, Limited, Liveness, Watchdog, ready
 from recipe.run.whole_file import whole_file, write_whole
-from recipe.study.evaluation.turns import TURN_FACTS, turn_metrics
+from recipe.study.estimators import turn_metrics
 
 _SYNC = "the weight sync from the trainer to the vLLM replicas"
 _START_ANEW = "Give its weights as actor_rollout_ref.model.path with trainer.resume_mode=disable"

@@ -24,7 +24,7 @@ from recipe.run.errors import ConfigError, DataError, HintError, TeacherSilentEr
 from recipe.run.reporter import duration
 from recipe.run.typed import read_json
 from recipe.run.whole_file import file_sha256, write_whole
-from recipe.study.evaluation.responses import Done, append_responses
+from recipe.study.responses import Done, append_responses
 from recipe.verify.schema import Verdict
 
 _SAY_EVERY_S = 0.5

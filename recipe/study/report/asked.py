@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from recipe.study.evaluation.tables import printable
+from recipe.study.tables import printable
 
 _INDENT = "    "
 _SHOWN = 2  # different answers of a round, or courses of a conversation

@@ -18,15 +18,15 @@ from recipe.study.campaign import (
     Claim,
     Run,
 )
-from recipe.study.evaluation.crossed import (
+from recipe.study.estimators import (
+    Estimate,
     crossed_difference,
     crossed_p,
     crossed_share,
     mean_ratio,
 )
-from recipe.study.evaluation.estimators import Estimate
-from recipe.study.evaluation.tables import percent
 from recipe.study.report.campaign_run import SeedResult
+from recipe.study.tables import percent
 
 ClaimVerdict = Literal["holds", "fails", "undecided", "not known"]
 MIN_SEEDS = 3  # of fewer, an interval over seeds and problems is too narrow

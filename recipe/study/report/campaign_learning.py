@@ -8,10 +8,10 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from recipe.study.evaluation.tables import markdown, percent
 from recipe.study.report.campaign import CampaignResult
 from recipe.study.report.campaign_run import SeedResult
 from recipe.study.report.runs import TOKENS, accuracy_curve
+from recipe.study.tables import markdown, percent
 
 _HALF = 0.5
 

@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from recipe.study.campaign import DIFFERENCES, MEASURES, Claim
-from recipe.study.evaluation.estimators import Estimate, holm
-from recipe.study.evaluation.tables import markdown, percent
+from recipe.study.estimators import Estimate, holm
 from recipe.study.report.campaign import CampaignResult, shown
 from recipe.study.report.campaign_learning import learning_table, mean_cell
 from recipe.study.report.campaign_run import SeedResult
 from recipe.study.report.page.folder import PageRun, level_share
 from recipe.study.report.runs import VLLM_DIFFERENCE
+from recipe.study.tables import markdown, percent
 
 # Metrics of training steps: title, name, and what makes the shown number of it.
 _LATE: Sequence[tuple[str, str, Callable[[float], float]]] = (

@@ -16,13 +16,13 @@ from pydantic import Field, TypeAdapter, ValidationError
 from recipe.run.errors import DataError
 from recipe.run.rows import accuracies
 from recipe.study.campaign import DIFFERENCES, MEASURES, MODEL_FOLDER, Run
-from recipe.study.evaluation.responses import (
+from recipe.study.report.page.folder import LEVEL, PageRun, is_level, read_folder
+from recipe.study.report.runs import TOKENS, VLLM_DIFFERENCE
+from recipe.study.responses import (
     Groups,
     problem_digests,
 )
-from recipe.study.evaluation.results import read_evaluation
-from recipe.study.report.page.folder import LEVEL, PageRun, is_level, read_folder
-from recipe.study.report.runs import TOKENS, VLLM_DIFFERENCE
+from recipe.study.results import read_evaluation
 from recipe.verify.schema import UNGRADED
 
 # What a page shows beside what every evaluation has: measure -> how it is read from the folder of

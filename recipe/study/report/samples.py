@@ -8,7 +8,7 @@ from typing import Any
 
 from recipe.run.errors import DataError
 from recipe.run.rows import read_rows
-from recipe.study.evaluation.tables import printable
+from recipe.study.tables import printable
 
 _CHARS = 160
 _VERDICTS = 3  # shown of a sample

@@ -13,7 +13,7 @@ from typing import Any
 from recipe.run.errors import DataError
 from recipe.run.rows import accuracies
 from recipe.run.whole_file import write_whole
-from recipe.study.evaluation.estimators import wilson_interval
+from recipe.study.estimators import wilson_interval
 from recipe.study.report.runs import TOKENS, RunResult, accuracy_curve
 
 _COLOURS = ("#6b6b6b", "#1b6ca8", "#d9822b", "#5b8c5a", "#8e5ea2", "#c0504d")

@@ -2,7 +2,9 @@
 
 import json
 
-from recipe.study.evaluation.responses import GradedResponse
+from pydantic import TypeAdapter
+
+from recipe.study.responses import GradedResponse
 
 # A letter per response: what the verifier said of it.
 REASONS = {
@@ -58,16 +60,12 @@ def turn_facts(before, after, **more):
     return facts | more
 
 
-def response(*facts, **more):
-    return parsed(row(*facts, **more))
-
-
 def responses(**verdicts):
-    return [parsed(each) for each in rows("toy", **verdicts)]
+    return list(map(parsed, rows("toy", **verdicts)))
 
 
 def parsed(value):
-    return GradedResponse.from_json(json.dumps(value).encode() + b"\n", "here")
+    return TypeAdapter(GradedResponse).validate_json(json.dumps(value))
 
 
 def write_rows(folder, benchmark, lines):

@@ -23,7 +23,7 @@ from recipe.study.evaluation.draw import (
     missing_jobs,
     write_settings,
 )
-from recipe.study.evaluation.responses import response_path, resume_responses
+from recipe.study.responses import response_path, resume_responses
 from recipe.verify.schema import Verdict
 
 

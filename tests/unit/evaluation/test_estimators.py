@@ -1,28 +1,35 @@
-"""Estimators against closed form: what can be worked out by hand is."""
+"""Estimators against what can be worked out by hand, and how often their intervals hold.
 
+A drawn benchmark is P problems whose chances of being solved come from a distribution with a known
+mean, and K draws of each. 2,000 draws show a share of 95 % within +- 1 % (two standard errors).
+"""
+
+import itertools
 import math
 
+import numpy as np
 import pytest
+from response_rows import turn_facts
 
-from recipe.study.evaluation.crossed import crossed_difference, crossed_share
-from recipe.study.evaluation.estimators import (
+from recipe.hint.conversations import TURN_FACTS
+from recipe.study.estimators import (
     Estimate,
     clustered_mean,
+    crossed_difference,
+    crossed_p,
+    crossed_share,
+    holm,
     majority_score,
     mean_of,
+    mean_ratio,
     paired_mean,
     pass_at_k,
     t_quantile,
+    turn_metrics,
     wilson_interval,
 )
 
-
-@pytest.mark.parametrize("num_samples", [1, 2, 7, 16])
-def test_pass_at_k_is_one_minus_the_share_of_draws_without_a_correct_one(num_samples):
-    for correct in range(num_samples + 1):
-        for k in range(1, num_samples + 1):
-            expected = 1 - math.comb(num_samples - correct, k) / math.comb(num_samples, k)
-            assert pass_at_k(num_samples, correct, k) == pytest.approx(expected, abs=1e-14)
+DRAWS = 2000
 
 
 @pytest.mark.parametrize("chance", [0.0, 0.01, 0.3, 0.97, 1.0])
@@ -35,72 +42,35 @@ def test_pass_at_k_is_unbiased(chance, k):
     assert expected == pytest.approx(1 - (1 - chance) ** k, abs=1e-13)
 
 
-def test_pass_at_1_is_the_share_of_correct_samples():
-    assert pass_at_k(16, 4, 1) == pytest.approx(0.25)
-
-
-def test_pass_at_k_of_all_correct_and_none_correct_is_one_and_zero():
+def test_pass_at_k_beyond_the_samples_does_not_exist():
     assert [pass_at_k(16, c, 16) for c in (0, 1, 16)] == [0.0, 1.0, 1.0]
-    assert pass_at_k(1, 1, 1) == 1.0
-    assert pass_at_k(1, 0, 1) == 0.0
-
-
-@pytest.mark.parametrize("k", [0, 5, -1])
-def test_pass_at_k_beyond_the_samples_is_refused(k):
-    with pytest.raises(
-        ValueError, match=rf"pass@{k} of 4 responses does not exist; k must be 1..4"
-    ):
-        pass_at_k(4, 4, k)
-
-
-@pytest.mark.parametrize("correct", [-1, 5])
-def test_pass_at_k_of_more_correct_than_samples_is_refused(correct):
-    with pytest.raises(ValueError, match=f"num_correct={correct} must be 0..4"):
-        pass_at_k(4, correct, 1)
+    for k, correct in ((5, 4), (0, 4), (1, 5)):
+        with pytest.raises(ValueError, match=f"no pass@{k} of 4"):
+            pass_at_k(4, correct, k)
 
 
 @pytest.mark.parametrize(
     ("keys", "scores", "expected"),
     [
         ("a", [1], 1.0),
-        ("aab", [1, 1, 0], 1.0),
         ("abb", [1, 0, 0], 0.0),
         ("ab", [1, 0], 0.5),  # a tie of two: (1 + 0) / 2
         ("aabbcc", [0, 0, 1, 1, 0, 0], 1 / 3),  # a tie of three
-        ("abc", [0, 0, 0], 0.0),
         ("aab", [1, 0, 0], 0.5),  # one class with two verdicts: its mean
+        (["", "", "7"], [0, 0, 1], 0.0),  # without an answer: they vote together and are wrong
+        (["", "7"], [0, 1], 0.5),
     ],
 )
 def test_the_majority_is_the_largest_class_and_ties_share(keys, scores, expected):
     assert majority_score(list(keys), scores) == pytest.approx(expected)
 
 
-def test_samples_without_an_answer_vote_together_and_are_wrong():
-    assert majority_score(["", "", "7"], [0, 0, 1]) == 0.0
-    assert majority_score(["", "7"], [0, 1]) == 0.5
-    assert majority_score(["", "", "7", "7", "7"], [0, 0, 1, 1, 1]) == 1.0
-
-
-def test_a_majority_of_nothing_is_refused():
-    with pytest.raises(ValueError, match="a majority of no responses does not exist"):
-        majority_score([], [])
-
-
 @pytest.mark.parametrize(
     ("degrees", "expected"),  # printed tables of Student's t, two-sided 5 %
-    [(1, 12.7062), (2, 4.30265), (3, 3.18245), (10, 2.22814), (29, 2.04523), (120, 1.97993)],
+    [(1, 12.7062), (2, 4.30265), (10, 2.22814), (29, 2.04523), (120, 1.97993)],
 )
 def test_the_t_quantile_is_that_of_the_tables(degrees, expected):
     assert t_quantile(degrees) == pytest.approx(expected, abs=1e-5)
-
-
-def test_the_t_quantile_tends_to_the_normal_one():
-    assert t_quantile(12_031) == pytest.approx(1.959964, abs=3e-4)
-
-
-def test_a_t_quantile_without_degrees_is_refused():
-    with pytest.raises(ValueError, match="degrees=0 must be at least 1"):
-        t_quantile(0)
 
 
 @pytest.mark.parametrize(
@@ -111,74 +81,48 @@ def test_wilsons_interval_is_that_of_the_formula(share, count, expected):
     assert wilson_interval(share, count) == pytest.approx(expected, abs=1e-4)
 
 
-def test_an_interval_of_no_draws_is_refused():
-    with pytest.raises(ValueError, match="count=0 must be positive"):
-        wilson_interval(0.5, 0)
-
-
 def test_the_clustered_interval_is_wilsons_at_the_effective_number_of_draws():
     # Means 0, 0.5, 1 with K=2: variance 0.25, of the mean 0.25 / 3; 0.5 * 0.5 / (0.25 / 3) = 3
     # draws, as many as problems; t with 2 degrees is 4.30265.
     estimate = clustered_mean([0.0, 0.5, 1.0], 2)
     assert estimate.value == 0.5
     assert estimate[1:] == pytest.approx(wilson_interval(0.5, 3.0, 4.302653), abs=1e-6)
-
-
-def test_samples_of_like_problems_count_nearly_one_by_one_but_never_more():
     # Means 0.5 and 0.5 + 1/1000: the variance alone would call them 10^6 draws; there are 2 x 16.
     low, high = wilson_interval(0.5005, 32.0, t_quantile(1))
     assert clustered_mean([0.5, 0.501], 16) == pytest.approx((0.5005, low, high))
-
-
-@pytest.mark.parametrize("score", [0.0, 1.0])
-def test_all_correct_and_none_correct_have_an_interval_of_the_number_of_problems(score):
-    # t(29)^2 / (30 + t(29)^2) = 4.183 / 34.183 = 0.1224
-    value, low, high = clustered_mean([score] * 30, 16)
-    assert value == score
-    assert high - low == pytest.approx(0.1224, abs=1e-4)
-    assert low <= score <= high
-
-
-def test_one_problem_says_nothing_about_others():
-    assert clustered_mean([0.75], 4) == Estimate(0.75, 0.0, 1.0)
-
-
-def test_an_empty_benchmark_is_refused():
-    for estimator in (lambda: clustered_mean([], 4), lambda: paired_mean([])):
-        with pytest.raises(ValueError, match=r"at least one problem, got shape \(0,\)"):
-            estimator()
+    # All of one score, 30 problems: t(29)^2 / (30 + t(29)^2) = 4.183 / 34.183 = 0.1224
+    for score in (0.0, 1.0):
+        value, low, high = clustered_mean([score] * 30, 16)
+        assert (value, high - low) == (score, pytest.approx(0.1224, abs=1e-4))
+    assert clustered_mean([0.75], 4) == Estimate(0.75, 0.0, 1.0)  # says nothing about others
 
 
 def test_the_paired_interval_is_mean_and_t_times_the_error():
     # 0.5, -0.25, 0.5: mean 0.25, sd 0.4330, error 0.25, t(2) = 4.3027 -> +- 1.0757, cut at 1.
     estimate = paired_mean([0.5, -0.25, 0.5])
     assert estimate == pytest.approx((0.25, 0.25 - 1.075663, 1.0), abs=1e-5)
-
-
-def test_runs_without_a_difference_may_still_differ_on_problems_that_were_not_drawn():
-    # 1 - 0.025^(1/30) = 0.1157
+    # No difference at all may still be one on problems not drawn: 1 - 0.025^(1/30) = 0.1157
     assert paired_mean([0.0] * 30) == pytest.approx((0.0, -0.1157, 0.1157), abs=1e-4)
-    # All lost to all won: the difference is 1, and 1 - 0.1157 * 2 at least.
     assert paired_mean([1.0] * 30) == pytest.approx((1.0, 0.7686, 1.0), abs=1e-4)
 
 
-@pytest.mark.parametrize("size", range(2, 30))
+@pytest.mark.parametrize("size", [2, 9, 29])
 def test_differences_that_are_equal_but_for_rounding_are_equal(size):
     # 0.4 - 0.3 and 0.7 - 0.6 are not the same float.
     rounded_P = [(k % 9 + 1) / 10 - (k % 9) / 10 for k in range(size)]
-    assert size < 9 or len(set(rounded_P)) > 1
     exact = list(paired_mean([0.1] * size))
     assert list(paired_mean(rounded_P)) == pytest.approx(exact)
     assert list(crossed_difference([rounded_P] * 3)) == pytest.approx(exact)
-    shares_P = [0.1 + each - 0.1 for each in rounded_P]
     share = list(clustered_mean([0.1] * size, 10))
-    assert list(clustered_mean(shares_P, 10)) == pytest.approx(share)
-    alike = list(crossed_share([shares_P, shares_P[::-1]], 10))
-    assert alike == pytest.approx(list(crossed_share([[0.1] * size] * 2, 10)))
+    assert list(clustered_mean([0.1 + each - 0.1 for each in rounded_P], 10)) == pytest.approx(
+        share
+    )
 
 
-def test_a_single_pair_says_next_to_nothing():
-    assert paired_mean([0.0]) == pytest.approx((0.0, -0.975, 0.975))
+def test_nothing_to_estimate_from_is_an_error():
+    for estimate in (lambda: clustered_mean([], 4), lambda: crossed_share(np.zeros((0, 3)), 1)):
+        with pytest.raises(ValueError, match="expected values of problems"):
+            estimate()
 
 
 def test_the_mean_of_estimates_adds_the_distances_to_the_ends_in_squares():
@@ -187,6 +131,197 @@ def test_the_mean_of_estimates_adds_the_distances_to_the_ends_in_squares():
     assert mean == pytest.approx((0.6, 0.35, 0.665))
 
 
-def test_a_mean_of_no_estimates_is_refused():
-    with pytest.raises(ValueError, match="a mean of no estimates does not exist"):
-        mean_of([])
+def test_a_ratio_over_seeds_is_the_geometric_mean():
+    # Logarithms -log 2 and log 2: mean 0, error log 2, t(1) = 12.706.
+    found = mean_ratio([0.5, 2.0])
+    assert found == pytest.approx((1.0, 2**-12.7062, 2**12.7062), rel=1e-4)
+
+
+def test_holm_multiplies_the_smallest_by_all_the_next_by_one_fewer_and_never_falls():
+    """0.01 * 3 = 0.03; 0.03 * 2 = 0.06; 0.04 * 1 = 0.04 is raised to 0.06."""
+    assert holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
+    assert holm([0.6, 0.9]) == [1.0, 1.0]
+
+
+# -- how often they hold
+
+
+def benchmarks(name, num_problems, num_samples):
+    """Problem means (draws, P) and the true mean; ``name`` is a chance or a and b of a beta."""
+    rng = np.random.default_rng(7)
+    if "," not in name:
+        chances = np.full((DRAWS, num_problems), float(name))
+        return rng.binomial(num_samples, chances) / num_samples, float(name)
+    a, b = map(float, name.split(","))
+    chances = rng.beta(a, b, size=(DRAWS, num_problems))
+    return rng.binomial(num_samples, chances) / num_samples, a / (a + b)
+
+
+def coverage(estimates, truth):
+    return sum(each.low <= truth <= each.high for each in estimates) / len(estimates)
+
+
+@pytest.mark.parametrize(
+    ("chances", "num_problems", "num_samples", "low", "high"),
+    [
+        ("0.3,0.3", 30, 16, 0.93, 0.97),  # most problems nearly always or never solved
+        ("0.3,0.3", 500, 4, 0.93, 0.97),
+        ("0.2,0.8", 30, 16, 0.93, 0.97),  # an average of 20 %
+        ("2,2", 30, 1, 0.93, 0.97),
+        ("0.1,1.9", 100, 4, 0.93, 0.97),  # most never solved, 5 %
+        ("0.5", 30, 16, 0.93, 0.97),  # problems all alike
+        ("0.98", 100, 4, 0.93, 0.97),
+        # Too narrow: a few rare problems carry the mean, and most benchmarks hold none of them.
+        ("0.02,0.98", 30, 16, 0.83, 0.93),
+        # Too wide: few problems with one sample each, near 0.
+        ("0.02", 10, 1, 0.97, 1.0),
+    ],
+)
+def test_the_clustered_interval_holds_its_level_but_near_the_ends(
+    chances, num_problems, num_samples, low, high
+):
+    means, truth = benchmarks(chances, num_problems, num_samples)
+    assert low <= coverage([clustered_mean(row, num_samples) for row in means], truth) <= high
+
+
+@pytest.mark.parametrize(
+    ("gain", "num_problems", "num_samples"), [(0.0, 30, 4), (0.2, 30, 16), (0.2, 300, 1)]
+)
+def test_the_paired_interval_holds_its_level(gain, num_problems, num_samples):
+    """The second run solves a share of what the first one lacked."""
+    rng = np.random.default_rng(11)
+    before = rng.beta(0.3, 0.3, size=(DRAWS, num_problems))
+    drawn = [
+        rng.binomial(num_samples, chances) / num_samples
+        for chances in (before, before + gain * (1 - before))
+    ]
+    found = [paired_mean(row) for row in drawn[1] - drawn[0]]
+    assert 0.93 <= coverage(found, gain / 2) <= 0.97
+
+
+def test_the_interval_of_a_macro_average_holds_its_level():
+    parts = [benchmarks("0.2,0.8", 30, 16), benchmarks("2,2", 200, 16), benchmarks("5,45", 40, 16)]
+    estimates = [
+        mean_of([clustered_mean(row, 16) for row in rows])
+        for rows in zip(*(means for means, _ in parts), strict=True)
+    ]
+    assert 0.93 <= coverage(estimates, sum(mean for _, mean in parts) / 3) <= 0.97
+
+
+# -- over seeds and problems
+
+
+def test_one_seed_has_the_interval_over_problems():
+    means_P = [0.0, 0.5, 1.0, 0.5]
+    assert crossed_share([means_P], 4) == clustered_mean(means_P, 4)
+    assert crossed_difference([means_P]) == paired_mean(means_P)
+    # Three seeds that do not differ do not show that other problems are the same either.
+    assert crossed_share(np.full((3, 50), 1.0), 10) == clustered_mean([1.0] * 50, 10)
+
+
+def test_seeds_that_differ_widen_the_interval_and_have_few_degrees():
+    # Seeds at 0.4, 0.5 and 0.7, and on 100 problems noise of 0.01 that is no problem's own. So Vp
+    # is about Vsp, and V = Vs = 0.0233 / 3. Satterthwaite's degrees come to 1.99...; t is of 2,
+    # 4.303, and not that of 1, 12.706.
+    noise_SP = 0.01 * np.random.default_rng(0).choice([-1, 1], (3, 100))
+    found = crossed_difference(np.array([[0.4], [0.5], [0.7]]) + noise_SP)
+    assert found.high - found.value == pytest.approx(4.303 * math.sqrt(0.02333 / 3), rel=0.01)
+
+
+def test_problems_that_differ_alike_in_all_seeds_count_once_and_what_both_count_is_taken_off():
+    row = [0.1, 0.3, 0.2, 0.6]  # Vs = 0, Vsp = 0, Vp = var / 4; degrees = Vp^2 / (Vp^2 / 3) = 3
+    assert crossed_difference([row] * 3) == pytest.approx(paired_mean(row))
+    # Rows (0, 1, 1) and (0, 0, 1): seeds 2/3 and 1/3, problems 0, 1/2, 1, mean 1/2.
+    # Vs = (1/18) / 2 = 1/36; Vp = (1/4) / 3 = 1/12; residuals: 0 - 2/3 - 0 + 1/2 = -1/6, 1/3, -1/6
+    # and their opposites: Vsp = 2 (1/36 + 4/36 + 1/36) / 2 / 6 = 1/36. So V = 1/12, and
+    # degrees = (1/12)^2 / ((1/36)^2 / 1 + (1/12)^2 / 2 + (1/36)^2 / 2) = 9 / (1 + 4.5 + 0.5) = 1.5.
+    found = crossed_difference([[0, 1, 1], [0, 0, 1]])
+    assert found.high == min(1.0, 0.5 + t_quantile(1) * math.sqrt(1 / 12))
+
+
+@pytest.mark.parametrize("spread", [0.0, 1.0])
+@pytest.mark.parametrize("num_seeds", [3, 5])
+def test_intervals_hold_the_truth_whatever_the_spread_between_seeds(num_seeds, spread):
+    """600 drawn campaigns; 95 % less three standard errors (0.9 % each) is 92.3 %."""
+    rng = np.random.default_rng(7)
+    # The mean chance over all seeds and problems, by a large draw of both.
+    logits = rng.normal(0, spread, (4000, 1)) + rng.normal(0, 1, (1, 4000))
+    truth, found = float((1 / (1 + np.exp(-logits))).mean()), []
+    for _ in range(600):
+        logits_SP = rng.normal(0, spread, (num_seeds, 1)) + rng.normal(0, 1, (1, 60))
+        means_SP = rng.binomial(4, 1 / (1 + np.exp(-logits_SP))) / 4
+        found.append(crossed_share(means_SP, 4))
+    assert coverage(found, truth) >= 0.923
+
+
+@pytest.mark.parametrize("num_seeds", [1, 3])
+def test_a_difference_of_few_problems_allows_for_those_that_were_not_drawn(num_seeds):
+    """One problem in 200 is gained wholly: 600 draws of 200, of which 37 % have none of these."""
+    rng = np.random.default_rng(11)
+    gains = (rng.random((600, 200)) < 1 / 200).astype(float)
+    found = [crossed_difference(np.repeat(gains_P[None], num_seeds, 0)) for gains_P in gains]
+    assert coverage(found, 1 / 200) >= 0.923
+
+
+def test_a_p_value_is_below_005_where_the_interval_leaves_0_out():
+    """Also where 20 or 36 of 40 problems have one difference in all seeds, or all problems have."""
+    drawn = np.random.default_rng(0)
+    cases = [np.full((4, 40), each) for each in (0.0, 0.05, 0.1, 0.5, 1.0)]
+    for shift, same, value in itertools.product(
+        np.linspace(0, 0.5, 60), (0, 20, 36), (0.0, 0.1, 0.3)
+    ):
+        seeds_S = drawn.normal(shift, 0.08, size=(4, 1))
+        values_SP = np.clip(seeds_S + drawn.normal(0, 0.3, size=(4, 40)), -1, 1)
+        values_SP[:, :same] = value
+        cases.append(values_SP)
+    is_outside = []
+    for values_SP in cases:
+        found, p = crossed_difference(values_SP), crossed_p(values_SP)
+        is_outside.append(p < 0.05)
+        assert is_outside[-1] == (found.low > 0 or found.high < 0)
+        assert p == pytest.approx(crossed_p(-values_SP))
+    assert 100 < sum(is_outside) < len(cases) - 100
+
+
+def test_a_p_value_is_that_of_t_or_of_problems_that_were_not_drawn():
+    # Means 0.1 and 0.3 of problems all alike: t = 0.2 / 0.1 = 2, p = 1 - 2 atan(2) / pi.
+    values_SP = np.repeat([[0.1], [0.3]], 1000, axis=1)
+    assert crossed_p(values_SP) == pytest.approx(1 - 2 * math.atan(2) / math.pi)
+    # All of 50 differ by 0.1, one of them by 0.2: 2 (1 - 0.102 / 0.98) ** 50 = 0.0082.
+    values_SP = np.full((3, 50), 0.1)
+    values_SP[:, 0] = 0.2
+    assert crossed_p(values_SP) == pytest.approx(2 * (1 - 0.102 / 0.98) ** 50)
+    assert crossed_p(np.zeros((3, 10))) == 1.0
+    with pytest.raises(ValueError, match="two seeds and problems"):
+        crossed_p(np.zeros((1, 10)))
+
+
+# -- what a further turn changes
+
+
+def facts(before, after, unchanged=0.0):
+    return turn_facts(before, after, unchanged=unchanged, overlap=0.5)
+
+
+def test_the_change_is_the_mean_over_problems_of_what_their_conversations_change():
+    # p: 0 -> 1 and 1 -> 1, so +1/2. q: 1 -> 0, so -1. Their mean is -1/4.
+    groups = {"p": [facts(0, 1), facts(1, 1, unchanged=1.0)], "q": [facts(1, 0)]}
+    found = turn_metrics(groups)
+    assert (found["acc_t1"], found["acc_t2"], found["delta"]) == (0.75, 0.5, -0.25)
+    assert (found["wrong_to_right"], found["right_to_wrong"]) == (0.25, 0.5)
+    assert (found["unchanged"], found["overlap"], found["conversations"]) == (0.25, 0.5, 3)
+    # Those that cannot be compared are left out.
+    unknown = dict.fromkeys(TURN_FACTS, math.nan)
+    assert turn_metrics({**groups, "q": [facts(1, 0), unknown], "r": [unknown]}) == found
+    assert turn_metrics({}) == turn_metrics({"p": [unknown]}) == {}
+
+
+def test_the_interval_of_the_change_is_that_of_paired_differences():
+    # Changes 1, 0, 0, 1 of four problems: mean 1/2, deviation 1/sqrt(3), error 1/(2 sqrt(3)).
+    found = turn_metrics({str(k): [facts(0, change)] for k, change in enumerate((1, 0, 0, 1))})
+    assert (found["delta_low"], found["delta_high"]) == paired_mean([1, 0, 0, 1])[1:]
+    # Means 1/2 of 2 and 2/5 of 5 conversations are worth no more than 2 problems x 5.
+    groups = {"p": [facts(0, each) for each in (1, 0)], "q": [facts(0, k < 2) for k in range(5)]}
+    found = turn_metrics(groups)
+    expected = wilson_interval(0.45, 10, t_quantile(1))
+    assert (found["acc_t2_low"], found["acc_t2_high"]) == pytest.approx(expected)

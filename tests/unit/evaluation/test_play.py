@@ -1,18 +1,17 @@
 """An evaluation that plays a method's turns: the rows it writes, and their numbers."""
 
 import asyncio
-import json
 
 import pytest
 from fakes import problem
 from omegaconf import OmegaConf
+from response_rows import parsed
 from talks import TurnEngine
 
 from recipe.hint.settings import evaluated_method, method_defaults
 from recipe.study.evaluation.draw import Job
 from recipe.study.evaluation.play import parts_of_turns, played_rows, played_turns
-from recipe.study.evaluation.responses import GradedResponse
-from recipe.study.evaluation.results import evaluation_table, macro_averages, summarise
+from recipe.study.results import evaluation_table, macro_averages, summarise
 from recipe.verify.schema import Verdict
 
 RIGHT = {0: [0, 1, 1], 1: [1, 1, 0]}
@@ -63,10 +62,7 @@ def test_offline_attempts_and_stages_do_not_change_an_evaluation():
 
 
 def test_the_table_shows_the_change_with_its_paired_interval():
-    read = [
-        GradedResponse.from_json(json.dumps(row).encode() + b"\n", "line 1")
-        for row in rows_of([0, 1, 2])
-    ]
+    read = [parsed(row) for row in rows_of([0, 1, 2])]
     summary = {"test": summarise({"p1": tuple(read)}, 3)}
     assert summary["test"]["turns"]["acc_t1"] == pytest.approx(2 / 3)
     results = {"num_samples": 3, "benchmarks": summary, "macro": macro_averages(summary)}
@@ -92,8 +88,7 @@ def test_a_first_turn_without_a_grade_is_told_and_changes_nothing(monkeypatch):
     monkeypatch.setitem(RIGHT, 1, [1, 1, 1])
     rows = rows_of([0, 1, 2])
     assert [row["facts"] is None for row in rows] == [False, False, True]
-    lines = [json.dumps(row).encode() + b"\n" for row in rows]
-    read = tuple(GradedResponse.from_json(line, "line 1") for line in lines)
+    read = tuple(parsed(each) for each in rows)
     summary = {"test": summarise({"p1": read}, 3)}
     assert (summary["test"]["avg"], summary["test"]["turns"]["delta"]) == (1.0, 0.0)
     results = {"num_samples": 3, "benchmarks": summary, "macro": macro_averages(summary)}

@@ -1,34 +1,94 @@
-"""Results follow from the response files alone, and are written whole or not at all."""
+"""Every number of a table, counted by hand; the files it stands in; what changes and damage do."""
 
 import json
 import random
 
 import pytest
 from ends import code_of
-from response_rows import rows, write_rows
+from response_rows import parsed, responses, row, rows, turn_facts, write_rows
 
 from recipe.hint.main_report import main
 from recipe.run.errors import DataError
-from recipe.study.evaluation.responses import read_responses
-from recipe.study.evaluation.results import evaluation_table, read_results, recompute, write_results
-from recipe.study.evaluation.tables import percent
+from recipe.study.estimators import Estimate, clustered_mean
+from recipe.study.responses import complete_groups
+from recipe.study.results import (
+    PAPER_GROUPS,
+    assign_members,
+    budgets,
+    evaluation_table,
+    macro_averages,
+    read_evaluation,
+    recompute,
+    summarise,
+    write_results,
+)
+from recipe.study.tables import percent
 
 IDS = {"aime24": ["a", "b"], "math500": ["a", "b", "c"]}
+
+
+def summary(num_responses=4, **verdicts):
+    lines = responses(**verdicts)
+    return summarise(complete_groups(lines, num_responses, benchmark="toy"), num_responses)
+
+
+def test_every_number_of_a_benchmark():
+    numbers = summary(a="++-n", b="--tc", c="++++", d="emns")
+    assert numbers["problems"] == 4
+    # Means 2/4, 0, 1, 0: 0.375
+    found = Estimate(numbers["avg"], numbers["avg_low"], numbers["avg_high"])
+    assert found == clustered_mean([0.5, 0.0, 1.0, 0.0], 4)
+    # pass@2 of 2 in 4: 1 - (2/4)(1/3) = 5/6; so (5/6 + 0 + 1 + 0) / 4; pass@4: 2 of 4 problems
+    assert [numbers[f"pass@{k}"] for k in (1, 2, 4)] == pytest.approx([0.375, 11 / 24, 0.5])
+    # a: "1" twice against "2" and nothing; b: wrong and nothing tie, both wrong; c right; d nothing
+    assert numbers["maj"] == 0.5
+    # 16 samples: cut b3; no answer a3, b3, d1, d2 (d3 was too slow: wrong); undecided b2, d0
+    shares = [numbers[name] for name in ("truncated", "no_answer", "undecided")]
+    assert shares == [1 / 16, 4 / 16, 2 / 16]
+    assert (numbers["timeouts"], numbers["errors"]) == (1, 1)
+    assert numbers["response_tokens"] == 10.0
+    assert sum(numbers["reasons"].values()) == numbers["samples"] == 16
+
+
+def test_equal_answers_vote_together_by_value():
+    answers = ["0.5", r"\frac{1}{2}", "3"]
+    lines = [
+        parsed(row("p", k, "correct" if k < 2 else "wrong", extracted=each))
+        for k, each in enumerate(answers)
+    ]
+    assert summarise({"p": tuple(lines)}, 3)["maj"] == 1.0
+
+
+def test_the_budgets_are_powers_of_two_and_all_samples():
+    assert [budgets(k) for k in (1, 6, 16)] == [[1], [1, 2, 4, 6], [1, 2, 4, 8, 16]]
+
+
+def test_the_macro_average_is_over_benchmarks_and_names_what_it_lacks():
+    parts = {"gpqa_diamond": summary(2, a="++"), "MMLU-Pro": summary(2, a="--", b="+-", c="--")}
+    macro = macro_averages(parts)
+    # 1 and 1/6: their mean, though 3 of 4 problems are in one of them
+    assert macro["out_of_distribution"]["avg"] == pytest.approx((1 + 1 / 6) / 2)
+    assert macro["out_of_distribution"]["problems"] == 4
+    assert macro["in_distribution"]["missing"] == list(PAPER_GROUPS["in_distribution"])
+    found = assign_members(["HuggingFaceH4/MATH-500", "aime24", "AIME-24", "mmlu_pro_test"])
+    assert found["in_distribution"]["math500"] == "HuggingFaceH4/MATH-500"
+    assert found["in_distribution"]["aime24"] == ""  # two stand for none
+    assert found["out_of_distribution"]["mmlu_pro"] == ""  # a part of it is not it
+
+
+def test_a_percentage_does_not_depend_on_the_order_of_a_sum():
+    """A half of the last digit, as a mean of 2,000 responses often is, goes away from 0."""
+    for sign, wanted in ((1, "12.4"), (-1, "-12.4")):
+        assert {percent(sign * 0.1235 + bit) for bit in (-1e-14, 0, 1e-14)} == {wanted}
+    assert percent(-0.0001, sign=True) == "+0.0"
+
+
+# -- files
 
 
 def lines_of(benchmark):
     verdicts = {"aime24": {"a": "+-", "b": "--"}, "math500": {"a": "++", "b": "-t", "c": "nc"}}
     return rows(benchmark, **verdicts[benchmark])
-
-
-def test_a_percentage_does_not_depend_on_the_order_of_a_sum():
-    """A half of the last digit, as a mean of 2,000 responses often is, goes away from 0."""
-    for tenths in range(1000):
-        half = (tenths + 0.5) / 1000
-        for sign in (1, -1):
-            wanted = f"{sign * (tenths + 1) / 10:.1f}"
-            assert {percent(sign * half + bit) for bit in (-1e-14, 0, 1e-14)} == {wanted}
-    assert percent(-0.0001) == "0.0" and percent(-0.0001, sign=True) == "+0.0"
 
 
 def write(folder, ids=IDS, num_responses=2):
@@ -50,29 +110,9 @@ def run(tmp_path):
     return tmp_path
 
 
-def test_the_results_hold_every_number_of_the_table(run):
+def test_the_table_shows_the_results_in_percent(run):
     stored = json.loads((run / "evaluation/results.json").read_text())
-    assert {name: stored[name] for name in ("format", "model", "num_samples")} == {
-        "format": 1,
-        "model": "outputs/base",
-        "num_samples": 2,
-    }
-    maths = stored["benchmarks"]["math500"]
-    assert maths["avg"] == pytest.approx(2 / 6)
-    assert (maths["problems"], maths["samples"], maths["wall_s"]) == (3, 6, 90.0)
-    assert (maths["pass@1"], maths["pass@2"]) == pytest.approx((1 / 3, 1 / 3))
-    # The timeout leaves "2" and nothing: a tie of two that are wrong.
-    assert maths["maj"] == pytest.approx(1 / 3)
-    assert (maths["timeouts"], maths["errors"]) == (1, 0)
-    assert (maths["truncated"], maths["no_answer"], maths["undecided"]) == (1 / 6, 2 / 6, 1 / 6)
-    assert stored["macro"]["out_of_distribution"] == {
-        "members": {},
-        "missing": ["gpqa_diamond", "mmlu_pro"],
-        "problems": 0,
-    }
-
-
-def test_the_table_shows_them_in_percent(run):
+    assert {stored[name] for name in ("format", "model", "num_samples")} == {1, "outputs/base", 2}
     table = (run / "evaluation/table.md").read_text().splitlines()
     assert [cell.strip() for cell in table[0].strip("|").split("|")] == [
         "benchmark", "problems", "avg@2", "95 %", "pass@2", "maj@2", "truncated", "no answer",
@@ -91,105 +131,94 @@ def test_the_table_shows_them_in_percent(run):
 
 
 def test_a_complete_group_gets_a_line(tmp_path):
-    ids = {"gpqa_diamond": ["a"], "mmlu_pro": ["a"]}
     for name, verdict in (("gpqa_diamond", "++"), ("mmlu_pro", "+-")):
         write_rows(tmp_path, name, rows(name, a=verdict))
-    cells = evaluation_table(write(tmp_path, ids))[4].strip("|").split("|")
-    assert [cell.strip() for cell in cells][:3] == ["out-of-distribution average", "2", "75.0"]
+    table = evaluation_table(write(tmp_path, {"gpqa_diamond": ["a"], "mmlu_pro": ["a"]}))
+    cells = [cell.strip() for cell in table[4].strip("|").split("|")]
+    assert cells[:3] == ["out-of-distribution average", "2", "75.0"]
 
 
-def test_the_order_of_the_lines_changes_nothing(run):
+def test_the_changes_of_turns_have_a_table_and_those_not_compared_a_line(tmp_path):
+    facts = [turn_facts(0.0, 1.0), None]
+    lines = [row("a", k, "correct", facts=each) for k, each in enumerate(facts)]
+    write_rows(tmp_path, "toy", lines)
+    table = evaluation_table(write(tmp_path, {"toy": ["a"]}))
+    head = next(line for line in table if "first turn" in line)
+    cells = [cell.strip() for cell in table[table.index(head) + 2].split("|")[1:5]]
+    assert "wrong to right" in head and cells == ["toy", "0.0", "100.0", "+100.0"]
+    assert any("of 2 conversations 1 are not compared" in line for line in table)
+
+
+def test_the_order_of_the_lines_and_their_files_change_nothing(run):
     before = (run / "evaluation/results.json").read_bytes()
     lines = lines_of("math500")
     random.Random(1).shuffle(lines)
-    write_rows(run / "evaluation", "math500", lines)
+    write_rows(run / "evaluation", "math500", lines[:3])
+    write_rows(run / "evaluation", "more", lines[3:])
     write(run / "evaluation")
     assert (run / "evaluation/results.json").read_bytes() == before
 
 
-def test_nothing_is_written_while_a_response_is_missing(tmp_path):
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda lines: lines[:-1],  # one is missing
+        lambda lines: [*lines, lines[0]],  # twice
+        lambda lines: [*lines, {**lines[-1], "sample": 2}],  # beyond K
+        lambda lines: [*lines, row("d", 0, benchmark="math500")],  # of no problem
+    ],
+)
+def test_nothing_is_written_while_a_response_is_missing_or_twice(tmp_path, spoil):
     write_rows(tmp_path, "aime24", lines_of("aime24"))
-    write_rows(tmp_path, "math500", lines_of("math500")[:-1])
-    with pytest.raises(DataError, match="math500: responses that are missing .* such as 'c'"):
+    write_rows(tmp_path, "math500", spoil(lines_of("math500")))
+    with pytest.raises(DataError, match="math500: 1 problems, such as '[acd]', do not have"):
         write(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["samples"]
 
 
-def test_responses_to_a_benchmark_that_was_not_asked_for_are_refused(run):
-    with pytest.raises(DataError, match=r"holds responses of math500, expected only aime24"):
+def test_what_cannot_be_evaluated_is_told(run):
+    with pytest.raises(DataError, match="holds responses of math500, expected only aime24"):
         write(run / "evaluation", {"aime24": ["a", "b"]})
-
-
-def test_a_benchmark_may_be_spread_over_files_and_have_a_slash_in_its_name(tmp_path):
-    lines = rows("tiny/hard", a="+-", b="--")
-    write_rows(tmp_path, "one", lines[:3])
-    write_rows(tmp_path, "two", lines[3:])
-    assert write(tmp_path, {"tiny/hard": ["a", "b"]})["benchmarks"]["tiny/hard"]["avg"] == 0.25
-
-
-def test_a_half_written_last_line_is_an_error_that_names_the_line(run):
     path = run / "evaluation/samples/math500.jsonl"
     path.write_text(path.read_text()[:-20])
-    with pytest.raises(DataError, match=r"math500.jsonl: line 6 is cut off"):
+    with pytest.raises(DataError, match=r"math500.jsonl: line 6 is not a response: .*cut it off"):
         recompute(run / "evaluation")
-
-
-def test_a_folder_without_responses_is_refused(tmp_path):
-    with pytest.raises(DataError, match=r"holds no samples/\*.jsonl"):
-        read_responses(tmp_path)
-
-
-@pytest.mark.parametrize("text", ["{", "[]", '{"format": 2}', '{"format": 1}'])
-def test_results_of_another_format_are_refused(run, text):
-    (run / "evaluation/results.json").write_text(text)
-    with pytest.raises(DataError, match="results.json is not (JSON|of format 1)"):
-        read_results(run / "evaluation")
-
-
-def test_recomputing_gives_the_same_numbers(run, capsys):
-    assert recompute(run / "evaluation")[1] == []
-    assert main(["evaluation", str(run)]) == 0
-    assert "equal: every number" in capsys.readouterr().out
-
-
-def test_a_number_that_was_changed_is_found(run, capsys):
-    path = run / "evaluation/results.json"
-    stored = json.loads(path.read_text())
-    stored["benchmarks"]["aime24"]["avg"] = 0.5
-    stored["benchmarks"]["math500"]["reasons"]["correct"] = 3
-    path.write_text(json.dumps(stored))
-    assert main(["evaluation", str(run)]) == 1
-    assert capsys.readouterr().out.splitlines()[-2:] == [
-        "  benchmarks.aime24.avg: stored 0.5, from the samples 0.25",
-        "  benchmarks.math500.reasons.correct: stored 3, from the samples 2",
-    ]
-
-
-def test_a_response_that_was_changed_is_found(run):
-    lines = lines_of("aime24")
-    lines[0] |= {"score": 0.0, "reason": "wrong"}
-    write_rows(run / "evaluation", "aime24", lines)
-    differences = recompute(run / "evaluation")[1]
-    assert "benchmarks.aime24.avg: stored 0.25, from the samples 0.0" in differences
-
-
-def test_a_benchmark_whose_responses_are_gone_is_found(run):
-    (run / "evaluation/samples/aime24.jsonl").unlink()
-    differences = recompute(run / "evaluation")[1]
-    assert any("benchmarks.aime24" in line and "nothing" in line for line in differences)
-
-
-def test_a_table_that_was_changed_is_found(run):
-    path = run / "evaluation/table.md"
-    path.write_text(path.read_text().replace("33.3", "43.3"))
-    expected = ["table.md does not show the numbers of results.json"]
-    assert recompute(run / "evaluation")[1] == expected
     path.unlink()
-    assert recompute(run / "evaluation")[1] == expected
+    with pytest.raises(DataError, match="start the evaluation again"):
+        read_evaluation(run / "evaluation")
+    for text in ("{", "[]", '{"format": 2}'):
+        (run / "evaluation/results.json").write_text(text)
+        with pytest.raises(DataError, match="is not JSON of format 1"):
+            recompute(run / "evaluation")
 
 
 def test_an_unfinished_evaluation_is_an_error_in_one_line(tmp_path, capsys):
     assert code_of(main, ["evaluation", str(tmp_path)]) == 2
     error = capsys.readouterr().err
-    assert error.startswith("error: ") and error.count("\n") == 1
-    assert "results.json is missing: no finished evaluation is there" in error
+    assert "results.json is missing: no finished evaluation" in error and error.count("\n") == 1
+
+
+def test_recomputing_gives_the_same_numbers_and_finds_one_that_was_changed(run, capsys):
+    assert main(["evaluation", str(run)]) == 0
+    assert "equal: every number" in capsys.readouterr().out
+    path = run / "evaluation/results.json"
+    stored = json.loads(path.read_text())
+    stored["benchmarks"]["aime24"]["avg"] = 0.5
+    path.write_text(json.dumps(stored))
+    assert main(["evaluation", str(run)]) == 1
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert last == "  benchmarks.aime24.avg: stored 0.5, from the samples 0.25"
+
+
+def test_changed_or_lost_responses_and_tables_are_found(run):
+    (run / "evaluation/table.md").write_text("")
+    assert recompute(run / "evaluation")[1] == [
+        "table.md does not show the numbers of results.json"
+    ]
+    lines = lines_of("aime24")
+    lines[0] |= {"score": 0.0, "reason": "wrong"}
+    write_rows(run / "evaluation", "aime24", lines)
+    (run / "evaluation/samples/math500.jsonl").unlink()
+    differences = recompute(run / "evaluation")[1]
+    assert "benchmarks.aime24.avg: stored 0.25, from the samples 0.0" in differences
+    assert any("benchmarks.math500" in line and "nothing" in line for line in differences)

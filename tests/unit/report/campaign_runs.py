@@ -6,7 +6,7 @@ import yaml
 from response_rows import rows, turn_facts, write_rows
 
 from recipe.study.campaign import read_campaign
-from recipe.study.evaluation.results import write_results
+from recipe.study.results import write_results
 
 CONVERSATIONS = {"a": "-+ -+", "b": "-+ ++", "c": "-+ --"}  # changes 1, 1/2, 1/2
 STEP = {"hint/prompts": 2, "hint/rollout_tokens": 500, "hint/tokens": 0}

@@ -14,9 +14,9 @@ from response_rows import rows, write_rows
 from recipe.hint.main_report import main
 from recipe.problems.columns import read_problems
 from recipe.run.errors import ConfigError, DataError
-from recipe.study.evaluation.results import write_results
 from recipe.study.report.campaign_folder import read_results_of
 from recipe.study.report.campaign_page import results_page
+from recipe.study.results import write_results
 from recipe.study.work import work_right
 from recipe.worlds.two_turn import response
 

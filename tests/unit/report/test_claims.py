@@ -8,7 +8,7 @@ from campaign_runs import ONE, claims, write_campaign
 
 from recipe.run.errors import ConfigError, DataError
 from recipe.study.campaign import Claim
-from recipe.study.evaluation.estimators import Estimate
+from recipe.study.estimators import Estimate
 from recipe.study.report.campaign import side_of
 from recipe.study.report.campaign_folder import keep_results, read_results_of
 from recipe.study.report.campaign_page import results_page

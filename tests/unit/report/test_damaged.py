@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from response_rows import rows, write_rows
 
 from recipe.hint.main_report import main
-from recipe.study.evaluation.results import write_results
+from recipe.study.results import write_results
 
 VERDICT = {"level": 1, "rows": [0, 3], "trains": True, "reward": 1.0, "reason": "correct"} | {
     "basis": "number", "extracted": "5", "ignored": "",

@@ -15,7 +15,7 @@ from recipe.problems.columns import read_problems
 from recipe.run.run_folder import RunFolder
 from recipe.run.watchdog import Watchdog
 from recipe.study import evaluation_run as evaluation
-from recipe.study.evaluation.results import recompute
+from recipe.study.results import recompute
 from recipe.verify.schema import Verdict
 
 FILE = Path(__file__).resolve().parents[3] / "data/tiny/val_easy.parquet"

@@ -13,7 +13,7 @@ import plotly.graph_objects as go
 
 from recipe.run.errors import DataError
 from recipe.run.rows import accuracies
-from recipe.study.evaluation.estimators import t_quantile, wilson_interval
+from recipe.study.estimators import t_quantile, wilson_interval
 from recipe.study.report.page.arms import Arm
 from recipe.study.report.page.folder import PageRun, level_share
 from recipe.study.report.runs import VLLM_DIFFERENCE, accuracy_curve

@@ -9,29 +9,27 @@ import json
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import ConfigDict, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
 from recipe.run.errors import DataError
 from recipe.run.whole_file import append_lines, drop_fragment
-from recipe.study.evaluation.turns import TURN_FACTS
 from recipe.verify.maths.reading import vote_key
 from recipe.verify.schema import Reason
 
 # Reasons of an answer that was read and graded; all others say why there is nothing to compare.
 GRADED = frozenset({"correct", "wrong", "too_slow"})
 _SHOWN = 3  # problems that a message lists
-_Count = Annotated[int, Field(ge=0, lt=2**63)]
 
 
 @dataclass(frozen=True, slots=True, config=ConfigDict(strict=True, allow_inf_nan=False))
 class GradedResponse:
     """One line of a response file, without the text: a large benchmark has gigabytes of them.
 
-    ``sample`` is the response's number, 0..K-1; ``score`` is 1.0 exactly when ``reason`` is
-    ``correct``, else 0.0. Fields that are not known are left out.
+    ``sample`` is the response's number, 0..K-1; ``score`` is 1.0 when ``reason`` is ``correct``,
+    else 0.0. Fields that are not known are left out.
     """
 
     benchmark: str
@@ -41,49 +39,12 @@ class GradedResponse:
     score: float
     reason: Reason
     extracted: str
-    prompt_tokens: _Count
-    response_tokens: _Count
+    prompt_tokens: int
+    response_tokens: int
     is_truncated: bool
     seconds: float
     # Of a conversation with several turns, whose last one this is (``Conversation.facts``).
     facts: dict[str, float] | None = None
-
-    @classmethod
-    def from_json(cls, line: bytes, place: str) -> GradedResponse:
-        """Read one line.
-
-        Raises:
-            DataError: Naming ``place`` and the field that is missing, has another type or
-                contradicts another.
-        """
-        if not line.endswith(b"\n"):
-            raise DataError(
-                f"{place} is cut off, as a killed run leaves it; start the evaluation again, it "
-                f"takes the line off and draws the response again"
-            )
-        try:
-            response = _ADAPTER.validate_json(line)
-        except ValidationError as error:
-            fault = error.errors()[0]
-            where = f"the field `{fault['loc'][0]}`: " if fault["loc"] else ""
-            is_there = fault["loc"] and fault["type"] != "missing"
-            got = f", got {fault['input']!r:.60}" if is_there else ""
-            raise DataError(f"{place} is not a response: {where}{fault['msg']}{got}") from error
-        if response.score != float(response.is_correct):
-            raise DataError(
-                f"{place}: score={response.score} and reason={response.reason!r} contradict each "
-                f"other; the score is 1 when the reason is `correct`, else 0"
-            )
-        facts = response.facts
-        for name in TURN_FACTS if facts is not None else ():
-            value = (facts or {}).get(name)
-            lowest = -1.0 if name == "delta" else 0.0
-            if value is None or not lowest <= value <= 1.0:
-                raise DataError(
-                    f"{place} is not a response: the field `facts`: {name} is {value}, expected a "
-                    f"number from {lowest:g} to 1"
-                )
-        return response
 
     @property
     def is_correct(self) -> bool:
@@ -106,19 +67,15 @@ Groups = dict[str, tuple[GradedResponse, ...]]
 Done = dict[tuple[str, str], set[int]]
 
 
-def problem_digests(folder: Path) -> dict[str, str]:
-    """Return file -> SHA-256 of the problems that an evaluation drew responses to, if kept."""
-    files = drawn_with(folder).get("files")
-    return {str(k): str(v) for k, v in files.items()} if isinstance(files, dict) else {}
-
-
 def drawn_with(folder: Path) -> dict[str, Any]:
     """Return the settings that an evaluation's responses were drawn with, if kept."""
-    try:
-        settings = json.loads((folder / "settings.json").read_text("utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return settings if isinstance(settings, dict) else {}
+    path = folder / "settings.json"
+    return json.loads(path.read_text("utf-8")) if path.exists() else {}
+
+
+def problem_digests(folder: Path) -> dict[str, str]:
+    """Return file -> SHA-256 of the problems that an evaluation drew responses to, if kept."""
+    return drawn_with(folder).get("files", {})
 
 
 def response_path(folder: Path, benchmark: str) -> Path:
@@ -156,13 +113,18 @@ def read_responses(folder: str | Path) -> dict[str, list[GradedResponse]]:
         )
     responses: defaultdict[str, list[GradedResponse]] = defaultdict(list)
     for path in paths:
-        try:
-            with open(path, "rb") as lines:
-                for number, line in enumerate(lines, 1):
-                    response = GradedResponse.from_json(line, f"{path}: line {number}")
-                    responses[response.benchmark].append(response)
-        except OSError as error:
-            raise DataError(f"{path} cannot be read: {error.strerror or error}") from error
+        with open(path, "rb") as lines:
+            for number, line in enumerate(lines, 1):
+                try:
+                    response = _ADAPTER.validate_json(line)
+                except ValidationError as error:
+                    fault = error.errors()[0]
+                    where = ".".join(map(str, fault["loc"]))
+                    raise DataError(
+                        f"{path}: line {number} is not a response: {where} {fault['msg']}; if a "
+                        f"kill cut it off, start the evaluation again to draw it again"
+                    ) from error
+                responses[response.benchmark].append(response)
     return dict(responses)
 
 
@@ -199,30 +161,19 @@ def complete_groups(
         ids: The problems that there must be; when empty, those that have a response.
 
     Raises:
-        DataError: Nothing is there, or a (problem, number) pair is missing, repeated or unknown.
+        DataError: A (problem, number) pair is missing, repeated or unknown.
     """
     found: defaultdict[str, list[GradedResponse]] = defaultdict(list)
     for response in responses:
         found[response.id].append(response)
-    if not found:
-        raise DataError(f"{benchmark}: no responses, so nothing to report; evaluate it first")
-    wanted = sorted(set(ids) or found)
-    have = {name: [each.sample for each in found.get(name, [])] for name in wanted}
-    faults = {
-        "problems that are not in the benchmark": sorted(found.keys() - have.keys()),
-        f"responses that appear twice or beyond the expected {num_responses} in "
-        f"{response_path(Path(), benchmark)} (start a new evaluation)": [
-            name
-            for name, numbers in have.items()
-            if len(set(numbers)) < len(numbers)
-            or any(k not in range(num_responses) for k in numbers)
-        ],
-        "responses that are missing (start the evaluation again to draw them)": [
-            name for name, numbers in have.items() if len(numbers) < num_responses
-        ],
-    }
-    for fault, names in faults.items():
-        if names:
-            shown = ", ".join(map(repr, names[:_SHOWN])) + " ..." * (len(names) > _SHOWN)
-            raise DataError(f"{benchmark}: {fault}: {len(names)} problems, such as {shown}")
+    wanted, numbers = sorted(set(ids) or found), list(range(num_responses))
+    have = {name: sorted(each.sample for each in found.get(name, ())) for name in wanted}
+    wrong = [name for name in wanted if have[name] != numbers] + sorted(found.keys() - have.keys())
+    if wrong:
+        shown = ", ".join(map(repr, wrong[:_SHOWN])) + " ..." * (len(wrong) > _SHOWN)
+        raise DataError(
+            f"{benchmark}: {len(wrong)} problems, such as {shown}, do not have the responses 0 to "
+            f"{num_responses - 1} once each; the same command draws missing ones, another "
+            f"trainer.experiment_name starts a new evaluation"
+        )
     return {name: tuple(sorted(found[name], key=lambda each: each.sample)) for name in wanted}

@@ -10,24 +10,22 @@ import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
-from pydantic import BaseModel, PositiveInt, ValidationError
 
 from recipe.run.errors import DataError
-from recipe.run.typed import read_json
 from recipe.run.whole_file import write_whole
-from recipe.study.evaluation.estimators import (
+from recipe.study.estimators import (
     Estimate,
     clustered_mean,
     majority_score,
     mean_of,
     pass_at_k,
+    turn_metrics,
 )
-from recipe.study.evaluation.responses import GRADED, Groups, complete_groups, read_responses
-from recipe.study.evaluation.tables import markdown, percent
-from recipe.study.evaluation.turns import not_compared, turn_metrics
+from recipe.study.responses import GRADED, Groups, complete_groups, read_responses
+from recipe.study.tables import markdown, percent
 from recipe.verify.schema import UNGRADED
 
 # Liao et al. 2026, arXiv:2602.03143.
@@ -52,13 +50,6 @@ def summarise(groups: Groups, num_responses: int) -> dict[str, Any]:
     Shares are of all P * K responses and in [0, 1]. A response that the verifier failed on counts
     as 0 in ``avg``, ``pass@k`` and ``maj``; ``undecided`` is the share of these, so that ``avg +
     undecided`` is what ``avg`` could be at most.
-
-    Args:
-        groups: What :func:`recipe.study.evaluation.responses.complete_groups` returns.
-        num_responses: K.
-
-    Raises:
-        ValueError: If there are no problems.
     """
     responses = [each for group in groups.values() for each in group]
     total = len(responses)
@@ -168,8 +159,7 @@ def write_results(
         The content of ``results.json``.
 
     Raises:
-        DataError: A line cannot be read, or a (problem, number) pair is missing, repeated or
-            unknown. Nothing is written then.
+        DataError: A response is missing, repeated or unknown. Nothing is written then.
     """
     responses = read_responses(folder)
     if extra := sorted(responses.keys() - ids.keys()):
@@ -179,8 +169,7 @@ def write_results(
         )
     summaries = {}
     for name, names in ids.items():
-        found = responses.pop(name, [])
-        groups = complete_groups(found, num_responses, benchmark=name, ids=names)
+        groups = complete_groups(responses.get(name, ()), num_responses, benchmark=name, ids=names)
         summaries[name] = summarise(groups, num_responses) | {"wall_s": float(wall_s[name])}
     head = {"model": model, "sampling": dict(sampling), "num_samples": num_responses}
     results = _results(head, summaries)
@@ -189,22 +178,6 @@ def write_results(
     # Last: if it exists, so does the table.
     write_whole(Path(folder) / _RESULTS, text)
     return results
-
-
-class _Benchmark(BaseModel):
-    undecided: float
-    wall_s: float
-
-
-class _Stored(BaseModel):
-    """What a report reads of ``results.json``."""
-
-    format: Literal[1]
-    model: str
-    sampling: dict[str, Any]
-    num_samples: PositiveInt
-    benchmarks: dict[str, _Benchmark]
-    macro: dict[str, Any]
 
 
 def read_results(folder: str | Path) -> dict[str, Any]:
@@ -220,46 +193,38 @@ def read_results(folder: str | Path) -> dict[str, Any]:
             f"trainer.eval_only=true, or start the same evaluation again to finish it"
         )
     try:
-        stored = read_json(path.read_bytes())
-        _Stored.model_validate(stored, strict=True)
-    except ValidationError as error:
-        place = ".".join(map(str, error.errors()[0]["loc"]))
-        raise DataError(
-            f"{path} is not of format {FORMAT}: {place}: {error.errors()[0]['msg']}; start the "
-            f"evaluation again"
-        ) from error
-    except (OSError, ValueError) as error:
-        raise DataError(f"{path} is not JSON ({error}); start the evaluation again") from error
-    return stored
-
-
-def read_groups(folder: str | Path, num_responses: int) -> dict[str, Groups]:
-    """Read each benchmark's responses by problem, each problem with all K.
-
-    Raises:
-        DataError: A line cannot be read, or a response is missing or repeated.
-    """
-    return {
-        name: complete_groups(responses, num_responses, benchmark=name)
-        for name, responses in read_responses(folder).items()
-    }
+        stored = json.loads(path.read_bytes())
+        if stored["format"] == FORMAT:
+            return stored
+    except (ValueError, TypeError, KeyError):
+        pass
+    raise DataError(f"{path} is not JSON of format {FORMAT}; start the evaluation again")
 
 
 def read_evaluation(folder: str | Path) -> tuple[dict[str, Any], dict[str, Groups]]:
-    """Read a finished evaluation: its results and the responses that they were made of.
+    """Read a finished evaluation: its results, and each benchmark's responses by problem.
 
     Raises:
-        DataError: If it is not finished, or the responses are not those of the results any more.
+        DataError: If it is not finished, a response is missing or repeated, or the responses are
+            not those of the results any more.
     """
+    stored, groups = _read(folder)
+    counts = {name: each["problems"] for name, each in stored["benchmarks"].items()}
+    found = {name: len(each) for name, each in groups.items()}
+    if counts != found:
+        raise DataError(
+            f"{folder} has responses to {found} problems, {_RESULTS} counts {counts}; start the "
+            f"evaluation again"
+        )
+    return stored, groups
+
+
+def _read(folder: str | Path) -> tuple[dict[str, Any], dict[str, Groups]]:
     stored = read_results(folder)
-    groups = read_groups(folder, stored["num_samples"])
-    for name in stored["benchmarks"].keys() | groups.keys():
-        num_wanted = stored["benchmarks"].get(name, {}).get("problems", 0)
-        if len(groups.get(name, ())) != num_wanted:
-            raise DataError(
-                f"{folder}: {name} has responses to {len(groups.get(name, ()))} problems, "
-                f"{_RESULTS} counts {num_wanted}; start the evaluation again"
-            )
+    groups = {
+        name: complete_groups(responses, stored["num_samples"], benchmark=name)
+        for name, responses in read_responses(folder).items()
+    }
     return stored, groups
 
 
@@ -278,18 +243,16 @@ def recompute(folder: str | Path) -> tuple[dict[str, Any], list[str]]:
     Raises:
         DataError: A file is missing or cannot be read.
     """
-    stored = read_results(folder)
-    groups = read_groups(folder, stored["num_samples"])
-    order = [*stored["benchmarks"], *sorted(groups.keys() - stored["benchmarks"].keys())]
+    stored, groups = _read(folder)
     summaries = {}
-    for name in order:
+    for name in [*stored["benchmarks"], *sorted(groups.keys() - stored["benchmarks"].keys())]:
         if name in groups:
             wall_s = float(stored["benchmarks"].get(name, {}).get("wall_s", 0.0))
             summaries[name] = summarise(groups[name], stored["num_samples"]) | {"wall_s": wall_s}
     results = _results(stored, summaries)
     lines = list(_differences("", stored, results))
     table = Path(folder) / _TABLE
-    shown = table.read_bytes().decode("utf-8", "replace") if table.is_file() else ""
+    shown = table.read_text("utf-8") if table.is_file() else ""
     if not lines and shown.splitlines() != evaluation_table(results):
         lines.append(f"{_TABLE} does not show the numbers of {_RESULTS}")
     return results, lines
@@ -306,7 +269,7 @@ def _results(head: Mapping[str, Any], summaries: dict[str, dict[str, Any]]) -> d
 
 def _differences(place: str, stored: Any, computed: Any) -> Iterator[str]:
     if isinstance(stored, dict) and isinstance(computed, dict):
-        for key in [*stored, *(key for key in computed if key not in stored)]:
+        for key in {**stored, **computed}:
             inner = f"{place}.{key}" if place else key
             yield from _differences(inner, stored.get(key), computed.get(key))
         return
@@ -351,19 +314,22 @@ def evaluation_table(results: Mapping[str, Any]) -> list[str]:
         for name, each in benchmarks.items()
         if each["undecided"]
     ]
-    notes += not_compared(benchmarks)
+    turns = {name: each["turns"] for name, each in benchmarks.items() if "turns" in each}
+    notes += [
+        f"{name}: of {benchmarks[name]['samples']} conversations {unknown:.0f} are not compared: "
+        f"the verifier failed on their first or last turn."
+        for name, each in turns.items()
+        if (unknown := benchmarks[name]["samples"] - each["conversations"])
+    ]
     notes += [
         f"No {GROUP_TITLES[name]}: missing {', '.join(each['missing'])}."
         for name, each in macro.items()
         if each["missing"]
     ]
-    turns = {name: each["turns"] for name, each in benchmarks.items() if "turns" in each}
-    return [
-        *markdown(head, rows),
-        *(["", *_turns_table(turns)] if turns else []),
-        *([""] if notes else []),
-        *notes,
-    ]
+    lines = markdown(head, rows)
+    for more in (_turns_table(turns) if turns else [], notes):
+        lines += ["", *more] if more else []
+    return lines
 
 
 def _turns_table(turns: Mapping[str, Mapping[str, float]]) -> list[str]:

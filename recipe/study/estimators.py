@@ -1,0 +1,347 @@
+"""Estimators and 95 % intervals for P problems with K responses each, and for S training seeds.
+
+Problems are the independent draws; the K responses to one problem are a cluster (Miller 2024,
+arXiv:2411.00640). Covered: which problems a benchmark happens to hold, and the luck of sampling.
+Not covered: the prompt, the verifier, and with one run the training.
+
+Where S runs answer the same problems, seeds and problems are both drawn, so the spread of each
+enters the variance: it is estimated as Vs + Vp - Vsp, where Vs and Vp are those of the mean over
+seeds and over problems, and Vsp what both count (the variance of the residuals over S P). It is
+never taken to be below any of the three. The interval has Satterthwaite's degrees of freedom: few
+where the seeds differ more than the problems do. Sources: Cameron, Gelbach and Miller 2011, J. Bus.
+Econ. Stat. 29 (two-way clustering); Satterthwaite 1946, Biometrics 2.
+
+All raise a ``ValueError`` where there is nothing to estimate from.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from statistics import fmean
+from typing import Any, NamedTuple
+
+import mpmath
+import numpy as np
+import numpy.typing as npt
+
+from recipe.hint.conversations import TURN_FACTS
+
+_LEVEL = 0.95
+_SAME = 1e-12  # numbers in [-1, 1] that are no further apart differ in how they were added up
+_NORMAL_QUANTILE = 1.959964  # of the normal distribution, two-sided 95 %
+_SHARES = ("acc_t1", "acc_t2", "wrong_to_right", "right_to_wrong", "unchanged")  # of TURN_FACTS
+
+
+class Estimate(NamedTuple):
+    """A value and the ends of its 95 % interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+@functools.lru_cache(maxsize=4096)
+def pass_at_k(num_responses: int, num_correct: int, k: int) -> float:
+    """Return the unbiased chance that at least one of ``k`` responses is correct.
+
+    It does not exist for k > ``num_responses``: an error, not 1.0. Source: Chen et al. 2021,
+    arXiv:2107.03374.
+    """
+    if not 1 <= k <= num_responses or not 0 <= num_correct <= num_responses:
+        raise ValueError(f"no pass@{k} of {num_responses} responses, {num_correct} correct")
+    return 1.0 - math.comb(num_responses - num_correct, k) / math.comb(num_responses, k)
+
+
+def majority_score(keys_K: Sequence[str], scores_K: Sequence[float]) -> float:
+    """Return the expected score of the answer that most responses to one problem give.
+
+    Args:
+        keys_K: What equal answers share. The empty key stands for "no graded answer": these
+            responses vote together, and their class is wrong.
+        scores_K: In [0, 1]; the score of a class is the mean of its members.
+
+    Returns:
+        In [0, 1]; with several largest classes, the mean of their scores (a tie broken by lot).
+    """
+    classes: defaultdict[str, list[float]] = defaultdict(list)
+    for key, score in zip(keys_K, scores_K, strict=True):
+        classes[key].append(score if key else 0.0)
+    largest = max(Counter(keys_K).values())
+    winners = [sum(group) / largest for group in classes.values() if len(group) == largest]
+    return sum(winners) / len(winners)
+
+
+@functools.lru_cache(maxsize=256)
+def t_quantile(degrees: int) -> float:
+    """Return Student's t for a two-sided 95 % interval."""
+    if degrees < 1:
+        raise ValueError(f"degrees={degrees} must be at least 1")
+
+    def excess(t: Any) -> Any:
+        return _t_outside(t, degrees) - (1 - _LEVEL)
+
+    return float(mpmath.findroot(excess, (1.9, 13), solver="anderson"))
+
+
+def _t_outside(t: Any, degrees: int) -> Any:
+    """Return the probability that Student's t is beyond ``t`` on either side, an mpmath number."""
+    return mpmath.betainc(degrees / 2, 0.5, 0, degrees / (degrees + t * t), regularized=True)
+
+
+def holm(probabilities: Sequence[float]) -> list[float]:
+    """Return p values corrected for how many were looked at, in their order.
+
+    Source: Holm 1979, Scand. J. Stat. 6.
+    """
+    corrected, last, count = [0.0] * len(probabilities), 0.0, len(probabilities)
+    for rank, place in enumerate(sorted(range(count), key=probabilities.__getitem__)):
+        last = max(last, min(1.0, (count - rank) * probabilities[place]))
+        corrected[place] = last
+    return corrected
+
+
+def wilson_interval(
+    share: float, count: float, quantile: float = _NORMAL_QUANTILE
+) -> tuple[float, float]:
+    """Return Wilson's interval of a share of ``count`` independent draws.
+
+    Source: Wilson 1927, J. Am. Stat. Assoc. 22.
+    """
+    if count <= 0:
+        raise ValueError(f"count={count} must be positive")
+    weight = quantile * quantile / count
+    centre = (share + weight / 2) / (1 + weight)
+    half = math.sqrt(weight * (share * (1 - share) + weight / 4)) / (1 + weight)
+    return max(0.0, centre - half), min(1.0, centre + half)
+
+
+def clustered_mean(means_P: npt.ArrayLike, num_responses: int) -> Estimate:
+    """Estimate the mean score over problems, its interval clustered by problem.
+
+    The clustered variance says how many independent draws the responses are worth; Wilson's
+    interval is taken at that number, with Student's t on P - 1 degrees. Unlike mean +- t * error
+    it stays in [0, 1], is not of width zero when all problems have one score, and holds its level
+    with few or very hard problems.
+
+    Source: clustering, Miller 2024, arXiv:2411.00640; Wilson's interval at the effective sample
+    size, Dean and Pagano 2015, J. Surv. Stat. Methodol. 3.
+
+    Args:
+        means_P: Mean score of each problem's K responses, in [0, 1].
+        num_responses: K; P * K responses are never taken to be worth more than P * K draws.
+
+    Returns:
+        The interval is all of [0, 1] for a single problem, which tells nothing about others.
+    """
+    means_P = _array(means_P, 1)
+    num_problems, mean = len(means_P), float(means_P.mean())
+    if num_problems == 1:
+        return Estimate(mean, 0.0, 1.0)
+    count: float = num_problems
+    if np.ptp(means_P) > _SAME:
+        variance = float(means_P.var(ddof=1)) / num_problems
+        count = min(mean * (1 - mean) / variance, num_problems * num_responses)
+    low, high = wilson_interval(mean, count, t_quantile(num_problems - 1))
+    return Estimate(mean, min(low, mean), max(high, mean))
+
+
+def paired_mean(differences_P: npt.ArrayLike) -> Estimate:
+    """Estimate the mean difference of two runs on the same problems, mean +- t * error.
+
+    Source: paired differences of clustered scores, Miller 2024, arXiv:2411.00640.
+
+    Args:
+        differences_P: Per problem, mean score of one run minus that of the other, in [-1, 1].
+
+    Returns:
+        When all differences are the same number there is no error to estimate; then the ends
+        allow for the share of other problems, 1 - 0.025 ** (1 / P), that P draws can miss
+        (Clopper and Pearson 1934). For one problem that is nearly all of [-1, 1].
+    """
+    differences_P = _array(differences_P, 1)
+    num_problems, mean = len(differences_P), float(differences_P.mean())
+    if np.ptp(differences_P) <= _SAME:
+        unseen = _unseen_share(num_problems)
+        return Estimate(mean, mean - unseen * (mean + 1), mean + unseen * (1 - mean))
+    error = float(differences_P.std(ddof=1)) / math.sqrt(num_problems)
+    half = t_quantile(num_problems - 1) * error
+    return Estimate(mean, max(-1.0, mean - half), min(1.0, mean + half))
+
+
+def _unseen_share(num_problems: int) -> float:
+    """Return the largest share of problems of another kind that as many draws can miss, at 95 %.
+
+    Source: Clopper and Pearson 1934, Biometrika 26.
+    """
+    return 1 - ((1 - _LEVEL) / 2) ** (1 / num_problems)
+
+
+def _missed_p(share: float, num_problems: int) -> float:
+    """Return the two-sided p value of no draw finding this share of problems of another kind."""
+    return min(1.0, 2 * (1 - min(share, 1.0)) ** num_problems)
+
+
+def mean_of(estimates: Sequence[Estimate]) -> Estimate:
+    """Return the unweighted mean of independent estimates, its ends from the distances to theirs.
+
+    Source: Zou and Donner 2008, Stat. Med. 27 (variance recovered from the limits).
+    """
+    count = len(estimates)
+    mean = sum(each.value for each in estimates) / count
+    down = math.hypot(*(each.value - each.low for each in estimates)) / count
+    up = math.hypot(*(each.high - each.value for each in estimates)) / count
+    return Estimate(mean, mean - down, mean + up)
+
+
+def turn_metrics(facts_P: Mapping[str, Sequence[Mapping[str, float]]]) -> dict[str, float]:
+    """Return what a further turn changes: means over problems with their 95 % intervals.
+
+    Args:
+        facts_P: Problem -> the facts of its conversations (``Conversation.facts``); where first
+            turns branch, those of its first turns (``mean_facts``).
+
+    Returns:
+        ``acc_t1`` and ``acc_t2`` (the last turn), ``delta`` = acc_t2 - acc_t1, ``wrong_to_right``
+        and ``right_to_wrong`` (shares of all conversations; their difference is ``delta``),
+        ``unchanged`` (the same answer), each with ``_low`` and ``_high``; ``overlap`` and
+        ``conversations`` (their number, or that of first turns). Those that are not known (NaN) are
+        left out. Empty without conversations.
+    """
+    known_P = [
+        [each for each in found if not math.isnan(each["delta"])] for found in facts_P.values()
+    ]
+    groups = [found for found in known_P if found]
+    if not groups:
+        return {}
+    most = max(map(len, groups))
+    metrics: dict[str, float] = {"conversations": float(sum(map(len, groups)))}
+    for name in TURN_FACTS:
+        means_P = [fmean(each[name] for each in found) for found in groups]
+        if name == "overlap":
+            metrics[name] = fmean(means_P)
+            continue
+        of = clustered_mean(means_P, most) if name in _SHARES else paired_mean(means_P)
+        metrics |= {name: of.value, f"{name}_low": of.low, f"{name}_high": of.high}
+    return metrics
+
+
+def crossed_share(means_SP: npt.ArrayLike, num_responses: int) -> Estimate:
+    """Estimate a share over seeds and problems; Wilson's interval at the effective number of draws.
+
+    Args:
+        means_SP: Mean of each seed's K responses to each problem, in [0, 1].
+        num_responses: K.
+
+    Returns:
+        With one seed the interval is over problems alone (:func:`clustered_mean`).
+    """
+    means_SP = _array(means_SP, 2)
+    num_seeds, num_problems = means_SP.shape
+    if num_seeds == 1 or num_problems == 1:
+        return clustered_mean(means_SP.mean(axis=0), num_seeds * num_responses)
+    mean, degrees = float(means_SP.mean()), num_problems - 1
+    # Equal everywhere: worth no more than the problems.
+    count: float = num_problems
+    if np.ptp(means_SP) > _SAME:
+        variance, degrees = _variance(means_SP)
+        count = min(mean * (1 - mean) / variance, means_SP.size * num_responses)
+    if count <= 0:  # the mean is 0 or 1 but for rounding
+        count = num_problems
+    low, high = wilson_interval(mean, count, t_quantile(degrees))
+    return Estimate(mean, min(low, mean), max(high, mean))
+
+
+def crossed_difference(differences_SP: npt.ArrayLike) -> Estimate:
+    """Estimate a mean difference over seeds and problems, mean +- t * error.
+
+    Args:
+        differences_SP: In [-1, 1], of one seed and problem each.
+
+    Returns:
+        With one seed, or differences that are all the same, the interval is over problems alone
+        (:func:`paired_mean`). Where only some problems have another difference than most, it
+        allows for the share of such problems that P draws can miss, in proportion to the problems
+        that have none.
+    """
+    differences_SP = _array(differences_SP, 2)
+    if np.ptp(differences_SP) <= _SAME:
+        return paired_mean(differences_SP[0])
+    mean = float(differences_SP.mean())
+    if 1 in differences_SP.shape:
+        _, low, high = paired_mean(differences_SP.mean(axis=0))
+    else:
+        variance, degrees = _variance(differences_SP)
+        half = t_quantile(degrees) * math.sqrt(variance)
+        low, high = mean - half, mean + half
+    unseen = _unseen_share(differences_SP.shape[1]) * _same_share(differences_SP)
+    return Estimate(mean, max(-1.0, min(low, mean - unseen)), min(1.0, max(high, mean + unseen)))
+
+
+def crossed_p(differences_SP: npt.ArrayLike) -> float:
+    """Return the two-sided p value of a mean difference against 0.
+
+    Args:
+        differences_SP: In [-1, 1], of at least two seeds and two problems.
+
+    Returns:
+        Below 0.05 where the interval of :func:`crossed_difference` leaves 0 out: the larger p value
+        of Student's t and of problems that were not drawn and could make the mean 0.
+    """
+    differences_SP = _array(differences_SP, 2)
+    if min(differences_SP.shape) < 2:
+        raise ValueError(f"expected two seeds and problems, got shape {differences_SP.shape}")
+    distance, num_problems = abs(float(differences_SP.mean())), differences_SP.shape[1]
+    if np.ptp(differences_SP) <= _SAME:  # unseen problems differ by 1 the other way: d / (1 + d)
+        return _missed_p(distance / (1 + distance), num_problems)
+    share = _same_share(differences_SP)
+    variance, degrees = _variance(differences_SP)
+    return max(
+        _missed_p(distance / share, num_problems) if share else 0.0,
+        float(_t_outside(distance / math.sqrt(variance), degrees)),
+    )
+
+
+def _same_share(differences_SP: npt.NDArray[np.float64]) -> float:
+    """Return the share of problems with the commonest difference, equal in all seeds."""
+    same_in_all_P = np.ptp(differences_SP, axis=0) <= _SAME
+    _, counts = np.unique(differences_SP[0, same_in_all_P].round(9), return_counts=True)
+    return counts.max(initial=0) / differences_SP.shape[1]
+
+
+def mean_ratio(ratios_S: npt.ArrayLike) -> Estimate:
+    """Estimate a ratio over seeds: the geometric mean, Student's interval of its logarithm.
+
+    Args:
+        ratios_S: Above 0, one of each of at least two seeds.
+    """
+    logs_S = np.log(np.asarray(ratios_S, dtype=np.float64))
+    mean = float(logs_S.mean())
+    half = t_quantile(logs_S.size - 1) * float(logs_S.std(ddof=1)) / math.sqrt(logs_S.size)
+    return Estimate(*(math.exp(each) for each in (mean, mean - half, mean + half)))
+
+
+def _variance(values_SP: npt.NDArray[np.float64]) -> tuple[float, int]:
+    """Return the variance of the mean, and its degrees of freedom; from two seeds on."""
+    num_seeds, num_problems = values_SP.shape
+    of_seeds_S, of_problems_P = values_SP.mean(axis=1), values_SP.mean(axis=0)
+    residuals_SP = values_SP - of_seeds_S[:, None] - of_problems_P + values_SP.mean()
+    seeds = float(of_seeds_S.var(ddof=1)) / num_seeds
+    problems = float(of_problems_P.var(ddof=1)) / num_problems
+    free = (num_seeds - 1) * (num_problems - 1)
+    both = float((residuals_SP**2).sum()) / free / values_SP.size
+    variance = max(seeds + problems - both, seeds, problems, both)
+    spread = seeds**2 / (num_seeds - 1) + problems**2 / (num_problems - 1) + both**2 / free
+    # More degrees than all values have change nothing in t.
+    degrees = min(variance**2 / spread, values_SP.size)
+    # Of a sum they are never fewer than of its worst term; what is taken off can bring 2 to 1.99.
+    return variance, max(min(values_SP.shape) - 1, int(degrees))
+
+
+def _array(values: npt.ArrayLike, ndim: int) -> npt.NDArray[np.float64]:
+    found = np.asarray(values, dtype=np.float64)
+    if found.ndim != ndim or not found.size:
+        raise ValueError(f"expected values of problems in {ndim} dimensions, got {found.shape}")
+    return found
