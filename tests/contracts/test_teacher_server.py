@@ -23,7 +23,6 @@ from recipe.hint.hints.teacher_settings import TeacherSampling, TeacherSettings
 from recipe.hint.prompt import Texts
 from recipe.problems.columns import read_problems, write_rows
 from recipe.study.offline_command import add_arguments, run
-from recipe.study.partner import Server
 
 pytestmark = pytest.mark.slow
 
