@@ -142,18 +142,6 @@ def test_a_reply_that_ends_at_its_limit_is_told(url, tmp_path, problems):
     assert "in a response cut at its token limit" in result.detail
 
 
-def test_the_servers_counters_grow_with_each_token(url, tmp_path, problems):
-    """What tells a busy partner from one that hangs."""
-    server = object.__new__(Server)
-    server._metrics = url.removesuffix("/v1") + "/metrics"
-    before = server._num_tokens()
-    [result] = ask(url, tmp_path, problems[:1], max_tokens=4)
-    # Three attempts of 4 tokens, and what was read for them.
-    assert server._num_tokens() >= before + result.tokens + 1 == before + 13
-    server._metrics = url + "/nowhere"
-    assert server._num_tokens() == 0
-
-
 def test_the_command_writes_hint_columns(url, tmp_path):
     rows = pq.read_table(ROOT / "data/tiny/train.parquet").slice(0, 6).to_pylist()
     write_rows(rows, tmp_path / "in.parquet")
