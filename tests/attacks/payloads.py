@@ -1,4 +1,4 @@
-"""Answers that hold no answer: what has fooled, hung or run inside other graders.
+"""Texts that have fooled, hung or run inside other graders.
 
 The families are those that hkust-nlp/RL-Verifier-Robustness (arXiv:2505.22203) tries against
 verifiers, each with texts of its own, and the payloads reported against verl's ``prime_math``
@@ -6,11 +6,6 @@ verifiers, each with texts of its own, and the payloads reported against verl's 
 """
 
 from __future__ import annotations
-
-import random
-
-from attacks.kinds import changes
-from attacks.shapes import Gold
 
 FAMILIES: dict[str, tuple[str, ...]] = {
     "adversarial prefix": (
@@ -147,33 +142,3 @@ FAMILIES: dict[str, tuple[str, ...]] = {
         "'a'*10**10",
     ),
 }
-
-
-def _families() -> None:
-    for family, texts in FAMILIES.items():
-
-        def edit(rng: random.Random, gold: Gold, texts: tuple[str, ...] = texts) -> str | None:
-            # "{}" is an empty set, a tower of roots nearly 1, and -(10^10) of them nearly 0
-            if gold.number in (0, 1) or gold.text in (r"\emptyset", r"\mathbb{R}", ""):
-                return None
-            if len(gold.word) < 6 and gold.word or gold.text.count("infty") > 1:  # yes, no, true
-                return None
-            text = rng.choice(texts)
-            return None if text.strip() in (gold.answer.strip(), gold.text) else text
-
-        changes(f"no answer: {family}")(edit)
-
-
-_families()
-
-
-@changes("an argument around the answer")
-def _(rng: random.Random, gold: Gold) -> str | None:
-    """The payload around a wrong number: persuasion changes nothing."""
-    if gold.whole is None:
-        return None
-    wrong = gold.whole + rng.choice([-3, -1, 1, 2, 10])
-    family = rng.choice([f for f in FAMILIES if "bomb" not in f and "code" not in f])
-    texts = [t for t in FAMILIES[family] if not set(t) & set("%{") and t not in ("-", "!", ".")]
-    text = rng.choice(texts or ["so"])
-    return rng.choice([f"{text} {wrong}", f"{wrong} {text}"])
