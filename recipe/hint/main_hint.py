@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -41,31 +40,25 @@ def check_and_launch(config: DictConfig) -> None:
     """Check everything, print what will run, and run it."""
     from recipe.hint.adapter.preflight.folder import is_finished
     from recipe.hint.adapter.preflight.run import preflight
-    from recipe.hint.settings import evaluated_method
     from recipe.run.reporter import closing_lines
     from recipe.run.run_folder import RunFolder
-    from recipe.study.evaluation.draw import apply_evaluation_mode
-    from recipe.study.evaluation_checks import idle_settings, preflight_evaluation
-    from recipe.study.merging import merge_model
 
     if config.trainer.eval_only:
-        idle = idle_settings(config, sys.argv[1:])
-        apply_evaluation_mode(config, evaluated_method(config))
-        summary = [*preflight_evaluation(config, sys.argv[1:]), *idle]
-    else:
-        summary = preflight(config, sys.argv[1:])
-    print("\n".join(summary), flush=True)
+        from recipe.study.evaluate import check_and_evaluate
+
+        check_and_evaluate(config, sys.argv[1:])
+        return
+    print("\n".join(preflight(config, sys.argv[1:])), flush=True)
     if config.preflight_only:
         return
-    if config.trainer.eval_only:
-        merge_model(config, functools.partial(print, flush=True))
-    elif is_finished(config):
+    if is_finished(config):
         print("nothing to do: the last step is trained and saved")
         print("\n".join(closing_lines(RunFolder(config.hint.run_dir))), flush=True)
         return
     from recipe.run.launcher import launch
+    from recipe.study.estimators import turn_metrics
 
-    print("\n".join(launch(config)), flush=True)
+    print("\n".join(launch(config, turn_metrics)), flush=True)
 
 
 def run_command(

@@ -9,7 +9,7 @@ import shlex
 import shutil
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from textwrap import shorten
 from typing import Any, cast
@@ -35,7 +35,6 @@ from recipe.run.run_folder import RunFolder, keep_config
 from recipe.run.task_runner import HintTaskRunner, is_training, run_folders
 from recipe.run.watchdog import Heartbeat, read_fatal, sentence_of, text_of
 from recipe.run.whole_file import claimed
-from recipe.study.evaluation_run import EvaluationRunner
 
 _POLL_S = 0.2
 # vLLM's errors name no reason; they point at the output of its engine.
@@ -48,8 +47,12 @@ _RAISED = re.compile(
 )
 
 
-def launch(config: DictConfig) -> list[str]:
-    """Run to the end.
+def launch(config: DictConfig, *parts: Any) -> list[str]:
+    """Train to the end.
+
+    Args:
+        config: The run's; its paths become absolute.
+        parts: What ``HintTaskRunner`` is made with.
 
     Returns:
         The result, in lines for the console.
@@ -57,13 +60,8 @@ def launch(config: DictConfig) -> list[str]:
     Raises:
         HintError: If the run failed; the message is the first reason any of its processes left.
     """
-    if config.trainer.eval_only:
-        run_to_its_end(config, EvaluationRunner)
-        folder = evaluation_folder(config)
-        table = (folder / "table.md").read_text(encoding="utf-8").splitlines()
-        return ["done", *table, f"  in {folder}"]
     try:
-        return ["done", *closing_lines(run_to_its_end(config, HintTaskRunner))]
+        return ["done", *closing_lines(run_to_its_end(config, HintTaskRunner, *parts))]
     except KeyboardInterrupt:
         if config.trainer.resume_mode == "auto":
             folder = RunFolder(config.hint.run_dir)
@@ -72,12 +70,13 @@ def launch(config: DictConfig) -> list[str]:
         raise
 
 
-def run_to_its_end(config: DictConfig, runner_class: type) -> RunFolder:
+def run_to_its_end(config: DictConfig, runner_class: type, *parts: Any) -> RunFolder:
     """Start Ray and a runner, show its progress, and end Ray again.
 
     Args:
         config: The run's; its paths become absolute.
         runner_class: Its method ``run(config)`` runs inside Ray.
+        parts: What the runner is made with.
 
     Raises:
         HintError: If the run failed; the message is the first reason any of its processes left.
@@ -96,7 +95,7 @@ def run_to_its_end(config: DictConfig, runner_class: type) -> RunFolder:
         keep_config(place / "config.yaml", OmegaConf.to_yaml(config))
         with _started_ray(config, folder) as (services, session):
             try:
-                _run(config, runner_class, folder, services)
+                _run(config, folder, services, runner_class, parts)
             except (RayError, HintError) as error:
                 reason = _reason(error, folder)
                 if _ELSEWHERE in reason:
@@ -144,12 +143,18 @@ def _started_ray(config: DictConfig, folder: RunFolder) -> Iterator[tuple[RaySer
             services.shut_down(ray.shutdown)
 
 
-def _run(config: DictConfig, runner_class: type, folder: RunFolder, services: RayServices) -> None:
+def _run(
+    config: DictConfig,
+    folder: RunFolder,
+    services: RayServices,
+    runner_class: type,
+    parts: Sequence[Any],
+) -> None:
     limits = config.hint.watchdog
     # On this machine, where the launcher reads the run's files.
     node = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=True)
     remote = cast(Any, ray.remote(runner_class))
-    runner = remote.options(num_cpus=1, scheduling_strategy=node).remote()
+    runner = remote.options(num_cpus=1, scheduling_strategy=node).remote(*parts)
     ready, deadline = runner.__ray_ready__.remote(), time.monotonic() + limits.queue_s
     while not ray.wait([ready], timeout=_POLL_S)[0]:
         raise_deferred()

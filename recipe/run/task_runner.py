@@ -7,6 +7,7 @@ import json
 import os
 import time
 import traceback
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +50,13 @@ class HintTaskRunner:
     """verl's TaskRunnerV1 with the recipe's trainer, manager and rollout servers.
 
     Not a subclass: all that the parent does is choose classes, and these differ here.
+
+    Args:
+        turn_metrics: Sums up what the later turns of conversations change, for the metrics.
     """
+
+    def __init__(self, turn_metrics: Callable[[Any], dict[str, float]] | None = None) -> None:
+        self.turn_metrics = turn_metrics
 
     def run(self, config: DictConfig) -> dict[str, Any]:
         """Train (or only validate) and return where it ended."""
@@ -89,6 +96,7 @@ class HintTaskRunner:
             folder.say("starting the trainer and the vLLM replicas ...")
             trainer = get_object(TRAINERS)[config.trainer.v1.trainer_mode](config=config)
             trainer.watchdog = watchdog
+            trainer.turn_metrics = self.turn_metrics or trainer.turn_metrics
             trainer.init()
             agents = "the agent-loop workers", limits.start_s, "hint.watchdog.start_s"
             with watchdog.phase(*agents, fault=NO_ANSWER):

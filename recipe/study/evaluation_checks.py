@@ -35,8 +35,8 @@ from recipe.problems.columns import ProblemFile
 from recipe.run.checkpoints import MERGED, checkpoint_of, model_files
 from recipe.run.errors import ConfigError, DataError
 from recipe.run.paths import VAL, evaluation_folder, local_path
-from recipe.study.evaluation.draw import check_settings_unchanged, evaluation_settings
-from recipe.study.evaluation.play import played_turns
+from recipe.study.draw import check_settings_unchanged, evaluation_settings
+from recipe.study.evaluate import played_turns
 from recipe.study.responses import response_path
 
 _SAMPLING = ("temperature", "top_p", "top_k", "n")

@@ -1,65 +1,182 @@
-"""Export a training checkpoint to a folder that transformers and vLLM load."""
+"""Export a checkpoint as a model: ``main_export.py CHECKPOINT OUT [--dtype bf16|fp32]``.
+
+OUT holds safetensors, tokenizer, chat template and a model card; transformers and vLLM load it, and
+``hf upload NAME OUT`` publishes it. If the export fails, the exit code is 2, with one line.
+"""
 
 from __future__ import annotations
 
+import argparse
+import contextlib
 import json
-import pickle
+import os
 import shutil
-from collections.abc import Iterator
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any
 
-import torch
-from safetensors import SafetensorError
-from torch.distributed.tensor import DTensor, Shard
-from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedModel
+from omegaconf import DictConfig
 
-from recipe.run.checkpoints import check_undamaged
+from recipe.run.arguments import Parser
+from recipe.run.checkpoints import (
+    MERGED,
+    check_undamaged,
+    checkpoint_of,
+    known_checkpoints,
+    model_files,
+    step_of,
+)
+from recipe.run.children import deferred_signals, end_children, pause, start_child
+from recipe.run.ending import errors_in_one_line
 from recipe.run.errors import ConfigError
 from recipe.run.rows import accuracies
-from recipe.run.whole_file import move_whole
-from recipe.study.merging import check_export, draft_of
+from recipe.run.whole_file import claimed, move_whole
 from recipe.study.runs import Run, read_run
 from recipe.study.tables import percent
 
-_DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}
+if TYPE_CHECKING:  # it loads for seconds
+    import torch
+
+_POLL_S = 0.2
+_PATIENCE_S = 3600.0  # of a command that merges what another one is merging
 
 
-def export_model(checkpoint: str | Path, target: Path, dtype: Literal["fp32", "bf16"]) -> None:
+@errors_in_one_line(hears_sigterm=True)
+def main(argv: list[str] | None = None) -> int:
+    """Write the folder."""
+    parser = Parser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("checkpoint", type=Path, help="RUN/checkpoints/global_step_N")
+    parser.add_argument("out", type=Path, help="folder to make")
+    parser.add_argument("--dtype", choices=("bf16", "fp32"), default="bf16")
+    given = parser.parse_args(argv)
+    export_model(given.checkpoint, given.out, given.dtype)
+    print(f"{given.out}: {given.dtype} weights, tokenizer and model card")
+    return 0
+
+
+def export_model(checkpoint: str | Path, target: Path, dtype: str) -> None:
     """Write ``target``, whole or not at all; a LoRA adapter is added to the weights.
 
     Raises:
         ConfigError: If ``checkpoint`` is not one, incomplete or damaged, or ``target`` exists.
         DataError: If ``checkpoint`` is not in its run's folder.
     """
-    folder, step = check_export(checkpoint, target)
+    if target.exists():
+        raise ConfigError(f"{target} already exists; give a new folder")
+    folder = checkpoint_of(checkpoint)
+    step = step_of(folder) if folder else None
+    if folder is None or step is None:
+        known = known_checkpoints(checkpoint)
+        fault = " is not a checkpoint" if Path(checkpoint).exists() else ": no such folder"
+        raise ConfigError(
+            f"{checkpoint}{fault}; give a folder checkpoints/global_step_N of a run"
+            + (f": {known}" if known else "")
+        )
     check_undamaged(folder)
     card = model_card(read_run(folder.parents[1]), step, dtype)
-    with draft_of(target) as draft:
+    print("reading the checkpoint ...", file=sys.stderr, flush=True)
+    with _draft_of(target) as draft:
         write_model(folder / "actor", draft, dtype)
         (draft / "README.md").write_text(card, encoding="utf-8")
         move_whole(draft, target)
 
 
+def merge_model(config: DictConfig, say: Callable[[str], None]) -> None:
+    """Make a bf16 model where ``actor_rollout_ref.model.path`` is a checkpoint, once for each.
+
+    It lies beside the checkpoint's parts, appears whole or not at all, and becomes the setting.
+    Its own process gives the memory of the weights back, and ends with this one.
+
+    Args:
+        config: Changed in place.
+        say: Told that it begins, which takes a while.
+
+    Raises:
+        ConfigError: If the checkpoint is not whole, or cannot be merged.
+        Terminated: On SIGTERM.
+    """
+    checkpoint = checkpoint_of(config.actor_rollout_ref.model.path)
+    if checkpoint is None:
+        return
+    target = checkpoint / MERGED
+    config.actor_rollout_ref.model.path = str(target)
+    if model_files(checkpoint)[1]:
+        return
+    say(f"merging the parts of {checkpoint} ...")
+    with _draft_of(target) as draft:
+        if not model_files(checkpoint)[1]:  # another command may have been first
+            _write_apart(checkpoint, draft)
+            shutil.rmtree(target, ignore_errors=True)
+            move_whole(draft, target)
+
+
+@contextlib.contextmanager
+def _draft_of(target: Path) -> Iterator[Path]:
+    """Name the folder in which the block writes what it moves to ``target``.
+
+    One command at a time has it. What a killed one left in it goes first: it is as large as a
+    model.
+    """
+    place = target.with_name(f".{target.name}.draft")
+    place.mkdir(parents=True, exist_ok=True)
+    with claimed(place / ".lock", wait_s=_PATIENCE_S):
+        shutil.rmtree(place / target.name, ignore_errors=True)
+        try:
+            yield place / target.name
+        finally:
+            shutil.rmtree(place, ignore_errors=True)
+
+
+def _write_apart(checkpoint: Path, draft: Path) -> None:
+    """Have a process of its own write the model; it has ended when this returns or raises."""
+    command = [sys.executable, "-m", "recipe.study.export", str(checkpoint / "actor"), str(draft)]
+    # Unbuffered, or what is printed would come at the end, after the error.
+    environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
+    with tempfile.TemporaryFile() as log, deferred_signals():
+        # Not in the repository's root, whose folders would shadow installed packages.
+        process = start_child(command, env=environment, log=log, cwd=checkpoint)
+        try:
+            while process.poll() is None:
+                pause(_POLL_S)
+        finally:
+            end_children([process])
+        if process.returncode != 0:
+            log.seek(0)
+            said = (log.read().decode(errors="replace").strip() or "nothing").splitlines()[-1]
+            raise ConfigError(
+                f"{checkpoint}: merging ended with code {process.returncode}: {said[:300]}"
+            )
+
+
 def write_model(actor: Path, target: Path, dtype: str) -> None:
     """Write the folder that transformers loads from what verl saved of a trainer.
 
+    verl's own merger rounds each part to bf16 first and leaves the adapter apart.
+
     Raises:
-        ConfigError: If parts are missing or damaged, or the disk refuses.
+        ConfigError: If weights are missing, or the disk refuses.
     """
-    model = _empty_model(actor / "huggingface", _DTYPES[dtype])
+    import torch
+    from safetensors import SafetensorError
+    from transformers import AutoConfig, AutoModelForCausalLM
+
+    torch_dtype = {"fp32": torch.float32, "bf16": torch.bfloat16}[dtype]
+    files = actor / "huggingface"
+    with torch.device("meta"):
+        config = AutoConfig.from_pretrained(files)
+        model = AutoModelForCausalLM.from_config(config, dtype=torch_dtype)
     parts = _with_adapter(dict(merged_weights(actor)), actor)
-    weights = {name: each.to(_DTYPES[dtype]) for name, each in parts}
+    weights = {name: each.to(torch_dtype) for name, each in parts}
     if missing := model.state_dict().keys() - weights.keys():
         raise ConfigError(f"{actor} lacks the weights {', '.join(sorted(missing)[:3])}")
-    shutil.copytree(actor / "huggingface", target)
+    shutil.copytree(files, target)
     try:
         model.save_pretrained(target, state_dict=weights)  # with a configuration of the new dtype
     except SafetensorError as error:  # a full disk is no OSError to this library
-        raise ConfigError(
-            f"{target.parent}: the weights cannot be written there: {error}; make room on its disk"
-        ) from error
-    settings = actor / "huggingface" / "generation_config.json"
+        raise ConfigError(f"the weights cannot be written to {target}: {error}") from error
+    settings = files / "generation_config.json"
     if settings.exists():  # the library has made one of the configuration
         shutil.copy2(settings, target)
     for path in target.glob("*.safetensors"):  # the library makes them readable to nobody else
@@ -76,7 +193,10 @@ def _with_adapter(
         actor: Where the adapter's rank and alpha are.
     """
     adapter = {name: weights.pop(name) for name in [*weights] if ".lora_" in name}
-    scale = _scale(actor) if adapter else 0.0
+    scale = 0.0
+    if adapter:
+        meta = json.loads((actor / "lora_train_meta.json").read_text(encoding="utf-8"))
+        scale = meta["lora_alpha"] / meta["r"]
     while weights:
         name, weight = weights.popitem()
         pair = [name.replace(".base_layer.", f".lora_{each}.default.") for each in "BA"]
@@ -90,38 +210,35 @@ def _with_adapter(
         )
 
 
-def _scale(actor: Path) -> float:
-    path = actor / "lora_train_meta.json"
-    try:
-        meta = json.loads(path.read_text(encoding="utf-8"))
-        return meta["lora_alpha"] / meta["r"]
-    except (OSError, ValueError, KeyError, ZeroDivisionError) as error:
-        raise ConfigError(
-            f"{path} does not say the adapter's r and lora_alpha ({error}); restore it"
-        ) from error
-
-
 def merged_weights(actor: Path) -> Iterator[tuple[str, torch.Tensor]]:
     """Yield the whole weights from what each rank saved, as they were saved.
 
-    Raises:
-        ConfigError: If a rank's file is missing, or a weight is sharded as FSDP does not.
+    Like verl's own resuming, this trusts whoever wrote the checkpoint.
     """
+    import torch
+    from torch.distributed.tensor import DTensor, Shard
+
     files = sorted(actor.glob("model_world_size_*_rank_0.pt"))
     if len(files) != 1:
         raise ConfigError(f"{actor}: found {len(files)} files model_world_size_*_rank_0.pt, not 1")
-    first = _load(files[0])
+    first = torch.load(files[0], map_location="cpu", weights_only=False)
     sharded = [each for each in first.values() if isinstance(each, DTensor)]
     # A hybrid mesh holds the whole model once per row; its first row are the first ranks.
     num_ranks = sharded[0].device_mesh.shape[-1] if sharded else 1
-    names = [str(files[0]).replace("_rank_0.pt", f"_rank_{rank}.pt") for rank in range(num_ranks)]
-    shards = [first, *(_load(Path(name)) for name in names[1:])]
+    others = [
+        torch.load(
+            str(files[0]).replace("_rank_0.pt", f"_rank_{rank}.pt"),
+            map_location="cpu",
+            weights_only=False,
+        )
+        for rank in range(1, num_ranks)
+    ]
     for name, value in first.items():
         if not isinstance(value, DTensor):
             yield name, value
             continue
         placement = value.placements[-1]
-        parts = [each[name].to_local() for each in shards]
+        parts = [each[name].to_local() for each in (first, *others)]
         if isinstance(placement, Shard):
             yield name, torch.cat(parts, dim=placement.dim)
         elif placement.is_replicate():
@@ -160,33 +277,10 @@ def model_card(run: Run, step: int, dtype: str) -> str:
     return "\n".join([*lines, ""])
 
 
-def _load(path: Path) -> dict[str, Any]:
-    """Load a rank's file; like verl's own resuming, this trusts whoever wrote the checkpoint."""
-    if not path.is_file():
-        raise ConfigError(f"{path} is missing: copy the files of all ranks beside each other")
-    try:
-        return torch.load(path, map_location="cpu", weights_only=False)
-    except (RuntimeError, EOFError, pickle.UnpicklingError) as error:
-        raise ConfigError(
-            f"{path} is damaged: {_first_line(error)}; restore the file, or take another checkpoint"
-        ) from error
-
-
-def _empty_model(folder: Path, dtype: torch.dtype) -> PreTrainedModel:
-    try:
-        config = AutoConfig.from_pretrained(folder)
-    except (OSError, ValueError) as error:
-        raise ConfigError(
-            f"{folder} holds no model's configuration: {_first_line(error)}; restore config.json, "
-            f"or take another checkpoint"
-        ) from error
-    with torch.device("meta"):
-        return AutoModelForCausalLM.from_config(config, dtype=dtype)
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0][:200]
-
-
 def _plain(value: Any) -> str:
     return str(value).replace("|", "\\|").replace("\n", " ")
+
+
+if __name__ == "__main__":  # the process of a merge: ACTOR TARGET
+    with errors_in_one_line():
+        write_model(Path(sys.argv[1]), Path(sys.argv[2]), "bf16")

@@ -1,13 +1,12 @@
 """A checkpoint of several ranks becomes one model folder with the same weights."""
 
-import contextlib
 import copy
 import os
 import re
-import resource
 import shutil
-import socket
-import subprocess
+import signal
+import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -16,15 +15,15 @@ from ends import code_of
 from engines import prompts, run_process
 from omegaconf import OmegaConf
 from peft import LoraConfig, get_peft_model
+from processes import is_alive, wait_for
 from torch import distributed
 from torch.distributed.tensor import DTensor, Shard, init_device_mesh
 from torch.testing._internal.distributed.fake_pg import FakeStore
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from recipe.hint.main_export import main
 from recipe.run.checkpoints import mark_complete
-from recipe.study import merging
-from recipe.study.merging import merge_model
+from recipe.run.errors import ConfigError, Terminated
+from recipe.study.export import main, merge_model
 
 BASE = Path(__file__).parents[2] / "data/tiny/base"
 
@@ -100,6 +99,8 @@ def test_an_export_in_bf16_rounds_each_weight_once(tmp_path, trained):
     write_checkpoint(checkpoint, trained, 2)
     settings = checkpoint / "actor/huggingface/generation_config.json"
     settings.write_text('{"eos_token_id": [1, 2, 3]}')  # more stops than config.json has
+    left = tmp_path / ".out.draft/out"  # by a command that was killed
+    left.mkdir(parents=True)
     assert main([str(checkpoint), str(tmp_path / "out")]) == 0
     exported = AutoModelForCausalLM.from_pretrained(tmp_path / "out")
     for name, weight in trained.state_dict().items():
@@ -107,10 +108,17 @@ def test_an_export_in_bf16_rounds_each_weight_once(tmp_path, trained):
     modes = {path.name: path.stat().st_mode for path in (tmp_path / "out").iterdir()}
     assert modes["model.safetensors"] == modes["config.json"]
     assert settings.read_text() == (tmp_path / "out/generation_config.json").read_text()
+    assert "| steps | 7 of " in (tmp_path / "out/README.md").read_text()
+    assert {path.name for path in tmp_path.iterdir()} == {"run", "out"}
 
 
-@pytest.mark.parametrize("num_ranks", [pytest.param(1, marks=pytest.mark.long), 3])
-def test_an_adapter_is_added_to_the_weights(tmp_path, trained, num_ranks):
+def merge(checkpoint, said=None):
+    config = OmegaConf.create({"actor_rollout_ref": {"model": {"path": str(checkpoint)}}})
+    merge_model(config, lambda line: said is None or said.append(line))
+    return config.actor_rollout_ref.model.path
+
+
+def test_an_adapter_is_added_to_the_weights_of_an_export_and_of_a_merge(tmp_path, trained, capsys):
     """W + alpha / r * B A: verl's merger leaves the second term out."""
     torch.manual_seed(2)
     adapter = LoraConfig(r=4, lora_alpha=12, target_modules=["q_proj", "down_proj"])
@@ -120,7 +128,9 @@ def test_an_adapter_is_added_to_the_weights(tmp_path, trained, num_ranks):
             if "lora_B" in name:
                 weight += 0.1 * torch.randn_like(weight)
     checkpoint = tmp_path / "run/checkpoints/global_step_7"
-    write_checkpoint(checkpoint, model, num_ranks)
+    write_checkpoint(checkpoint, model, 3)
+    assert code_of(main, [str(checkpoint), str(tmp_path / "out")]) == 2  # alpha and r are missing
+    assert "lora_train_meta.json" in capsys.readouterr().err
     (checkpoint / "actor/lora_train_meta.json").write_text('{"r": 4, "lora_alpha": 12}')
     assert main([str(checkpoint), str(tmp_path / "out"), "--dtype", "fp32"]) == 0
     exported = AutoModelForCausalLM.from_pretrained(tmp_path / "out").state_dict()
@@ -131,43 +141,13 @@ def test_an_adapter_is_added_to_the_weights(tmp_path, trained, num_ranks):
     name = "model.layers.1.self_attn.q_proj.weight"
     assert (exported[name] - trained.state_dict()[name]).abs().max() > 0.1
 
-    config = OmegaConf.create({"actor_rollout_ref": {"model": {"path": str(checkpoint)}}})
     said = []
     (checkpoint / "merged/lora_adapter").mkdir(parents=True)  # of an earlier version: not taken
-    merge_model(config, said.append)
-    assert config.actor_rollout_ref.model.path == f"{checkpoint}/merged"
+    assert merge(checkpoint, said) == merge(checkpoint, said) == f"{checkpoint}/merged"
     merged = AutoModelForCausalLM.from_pretrained(checkpoint / "merged").state_dict()
     assert torch.equal(merged[name], exported[name].to(torch.bfloat16))
-    assert said == [f"merging the parts of {checkpoint} ..."]
-
-
-def test_a_model_that_another_command_has_merged_meanwhile_stays(tmp_path, monkeypatch):
-    checkpoint = tmp_path / "global_step_7"
-    (checkpoint / "actor").mkdir(parents=True)
-    (checkpoint / "actor/fsdp_config.json").write_text("{}")
-    (checkpoint / "COMPLETE").write_text("2\n")
-
-    def write(_checkpoint, draft, _limit_s):
-        draft.mkdir()
-        (checkpoint / "merged").mkdir()
-        (checkpoint / "merged/config.json").write_text("the other's")
-
-    monkeypatch.setattr(merging, "_write_merged", write)
-    config = OmegaConf.create({"actor_rollout_ref": {"model": {"path": str(checkpoint)}}})
-    merge_model(config, lambda line: None)
-    assert (checkpoint / "merged/config.json").read_text() == "the other's"
+    assert said == [f"merging the parts of {checkpoint} ..."]  # once
     assert {path.name for path in checkpoint.iterdir()} == {"actor", "COMPLETE", "merged"}
-
-
-def test_an_adapter_without_its_rank_and_alpha_is_refused(tmp_path, trained, capsys):
-    checkpoint = tmp_path / "run/checkpoints/global_step_7"
-    model = get_peft_model(copy.deepcopy(trained), LoraConfig(r=4, target_modules=["q_proj"]))
-    write_checkpoint(checkpoint, model, 1)
-    for content in (None, "{}", "x", '{"r": 0, "lora_alpha": 1}'):
-        if content is not None:
-            (checkpoint / "actor/lora_train_meta.json").write_text(content)
-        assert code_of(main, [str(checkpoint), str(tmp_path / "out")]) == 2
-        assert "does not say the adapter's r and lora_alpha" in capsys.readouterr().err
 
 
 def test_an_adapter_that_is_not_of_two_matrices_is_refused(tmp_path, trained, capsys):
@@ -179,39 +159,20 @@ def test_an_adapter_that_is_not_of_two_matrices_is_refused(tmp_path, trained, ca
     assert "adapter that is no product of two matrices: " in capsys.readouterr().err
 
 
-def test_what_cannot_be_exported_ends_in_one_line(tmp_path, trained, capsys):
-    checkpoint = tmp_path / "run/checkpoints/global_step_7"
-    write_checkpoint(checkpoint, trained, 2)
-    out = tmp_path / "out"
-    (checkpoint / "actor/model_world_size_2_rank_1.pt").unlink()
-    assert code_of(main, [str(checkpoint), str(out)]) == 2
-    assert "rank_1.pt is missing: copy the files of all ranks" in capsys.readouterr().err
-    (checkpoint / "COMPLETE").unlink()
-    assert code_of(main, [str(checkpoint), str(out)]) == 2
-    assert "is not whole" in capsys.readouterr().err
-    assert code_of(main, [str(tmp_path), str(out)]) == 2
-    assert "is not a checkpoint" in capsys.readouterr().err
-    assert [each.name for each in tmp_path.iterdir()] == ["run"]
-
-
-def mark(folder):
-    """Mark as the trainer does, with every file's size."""
-    mark_complete(folder.parent, int(folder.name.rpartition("_")[2]))
+def lose_a_rank(folder):
+    (folder / "actor/model_world_size_2_rank_1.pt").unlink()
+    return folder
 
 
 def cut_a_weight_file(folder):
-    path = folder / "actor/model_world_size_1_rank_0.pt"
+    mark_complete(folder.parent, 7)  # with every file's size, as the trainer does
+    path = folder / "actor/model_world_size_2_rank_0.pt"
     path.write_bytes(path.read_bytes()[:-2000])
     return folder
 
 
-def spoil_a_weight_file(folder):
-    (folder / "actor/model_world_size_1_rank_0.pt").write_bytes(b"no weights")
-    return folder
-
-
-def lose_the_configuration(folder):
-    (folder / "actor/huggingface/config.json").unlink()
+def unmark(folder):
+    (folder / "COMPLETE").unlink()
     return folder
 
 
@@ -225,63 +186,63 @@ def move_out_of_the_run(folder):
     return folder.rename(target)
 
 
-@pytest.mark.parametrize("is_marked", [True, False], ids=["with sizes", "of an earlier version"])
 @pytest.mark.parametrize(
     ("spoil", "message"),
     [
+        (lose_a_rank, "rank_1.pt: No such file or directory"),
         (cut_a_weight_file, "is damaged: "),
-        (spoil_a_weight_file, "is damaged: "),
-        (lose_the_configuration, "config.json|holds no model's configuration"),
+        (unmark, "is not whole"),
         (rename, "step40 is not a checkpoint; give a folder checkpoints/global_step_N of a run"),
         (move_out_of_the_run, "elsewhere is not the folder of a run"),
     ],
 )
-def test_a_damaged_or_moved_checkpoint_ends_in_one_line_before_a_weight_is_written(
-    tmp_path, trained, capsys, monkeypatch, spoil, message, is_marked
+def test_a_damaged_or_moved_checkpoint_ends_in_one_line_and_leaves_nothing(
+    tmp_path, trained, capsys, spoil, message
 ):
     checkpoint = tmp_path / "run/checkpoints/global_step_7"
-    write_checkpoint(checkpoint, trained, 1)
-    if is_marked:
-        mark(checkpoint)
+    write_checkpoint(checkpoint, trained, 2)
     checkpoint = spoil(checkpoint)
-    written = []
-    monkeypatch.setattr(shutil, "copytree", lambda *folders: written.append(folders))
     assert code_of(main, [str(checkpoint), str(tmp_path / "out")]) == 2
-    err = capsys.readouterr().err
-    assert re.search(message, err) and err.splitlines()[-1].startswith("error: ")
-    assert not written and not (tmp_path / "out").exists()
+    last = capsys.readouterr().err.splitlines()[-1]
+    assert last.startswith("error: ") and re.search(message, last)
+    assert {path.name for path in tmp_path.iterdir()} <= {"run", "elsewhere"}
 
 
-@contextlib.contextmanager
-def no_file_above(size):
-    """A disk that is full: a file that grows beyond this size is an error of the system."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+@pytest.fixture
+def merges_by(tmp_path, monkeypatch):
+    """Replaces Python by a shell that writes its number and a part of the draft ``$4``."""
+
+    def replace(deed):
+        program = tmp_path / "python"
+        program.write_text(
+            f'#!/bin/sh\nmkdir -p "$4"; echo part > "$4/model.safetensors"\n'
+            f"echo $$ > {tmp_path}/pid.new; mv {tmp_path}/pid.new {tmp_path}/pid\n{deed}\n"
+        )
+        program.chmod(0o755)
+        monkeypatch.setattr(sys, "executable", str(program))
+        return tmp_path / "pid"
+
+    return replace
 
 
-def test_a_disk_without_room_for_the_weights_is_told_in_one_line(tmp_path, trained, capsys):
-    checkpoint = tmp_path / "run/checkpoints/global_step_7"
-    write_checkpoint(checkpoint, trained, 1)
-    out = tmp_path / "models/out"
-    with no_file_above(200_000):
-        assert code_of(main, [str(checkpoint), str(out)]) == 2
-    told = capsys.readouterr().err.splitlines()[-1]
-    assert told.startswith(f"error: {out.parent}: the weights cannot be written there: ")
-    assert [*out.parent.iterdir()] == []
+def test_what_ends_a_merge_ends_its_process_too_and_no_half_of_a_model_stays(tmp_path, merges_by):
+    checkpoint = tmp_path / "global_step_5"
+    (checkpoint / "actor/huggingface").mkdir(parents=True)
+    (checkpoint / "actor/fsdp_config.json").write_text("{}")
+    (checkpoint / "COMPLETE").write_text("2\n")
+    pid_file = merges_by("exec sleep 600")
 
+    def terminate():
+        wait_for(pid_file.exists)
+        os.kill(os.getpid(), signal.SIGTERM)
 
-def test_the_draft_of_a_killed_export_is_removed_by_the_next_one(tmp_path, trained):
-    checkpoint = tmp_path / "run/checkpoints/global_step_7"
-    write_checkpoint(checkpoint, trained, 1)
-    with subprocess.Popen(["true"]) as ended:
-        pass
-    here = socket.gethostname()
-    drafts = [f".out.{here}.{ended.pid}", f".out.{here}.{os.getppid()}", f".other.{here}.1"]
-    for name in drafts:
-        (tmp_path / name).mkdir()
-    assert main([str(checkpoint), str(tmp_path / "out")]) == 0
-    assert {path.name for path in tmp_path.iterdir()} == {"run", "out", *drafts[1:]}
+    teller = threading.Thread(target=terminate)
+    teller.start()
+    with pytest.raises(Terminated):
+        merge(checkpoint)
+    teller.join()
+    assert not is_alive(int(pid_file.read_text()))
+    merges_by("echo reading; echo 'no room left' >&2; exit 3")
+    with pytest.raises(ConfigError, match=r"merging ended with code 3: no room left$"):
+        merge(checkpoint)
+    assert {path.name for path in checkpoint.iterdir()} == {"actor", "COMPLETE"}

@@ -11,7 +11,7 @@ import pytest
 from recipe.hint import main_hint
 from recipe.hint.adapter.preflight import machine as preflight_machine
 from recipe.run.checkpoints import digests_of, mark_complete
-from recipe.study import evaluation_checks, merging
+from recipe.study import evaluation_checks, export
 
 pytestmark = pytest.mark.slow
 
@@ -111,7 +111,7 @@ def test_a_relative_path_is_the_model_that_the_samples_were_drawn_with(
 
 def test_a_refused_evaluation_has_merged_nothing(command, checkpoint, tmp_path, monkeypatch):
     merged = []
-    monkeypatch.setattr(merging, "merge_model", lambda config, say: merged.append(config))
+    monkeypatch.setattr(export, "merge_model", lambda config, say: merged.append(config))
     before = everything_in(tmp_path)
     given = ["hardware=laptop", "trainer.eval_only=true", f"{MODEL}={checkpoint}"]
     code, _, stderr = command(*given, "data.val_files=gone.parquet", "hint.seed=2")

@@ -9,7 +9,7 @@ from runs import ROOT, started, train, wait_for
 
 from recipe.hint.schema import Response
 from recipe.problems.columns import read_problems
-from recipe.study.evaluation.draw import evaluation_settings, response_row, write_settings
+from recipe.study.draw import evaluation_settings, response_row, write_settings
 from recipe.study.responses import append_responses, response_path
 from recipe.verify.schema import Verdict
 

@@ -7,6 +7,7 @@ import dataclasses
 import gc
 import json
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +51,6 @@ from recipe.run.reporter import StepReporter
 from recipe.run.run_folder import METRICS_FILE, RunFolder, plain
 from recipe.run.watchdog import NO_ANSWER, Limited, Liveness, Watchdog, ready
 from recipe.run.whole_file import whole_file, write_whole
-from recipe.study.estimators import turn_metrics
 
 _SYNC = "the weight sync from the trainer to the vLLM replicas"
 _START_ANEW = "Give its weights as actor_rollout_ref.model.path with trainer.resume_mode=disable"
@@ -63,6 +63,8 @@ class HintMixin(CreditMixin):
 
     replay_buffer: Any  # guarded: it has the checks of `sampling_guard`
     watchdog: Watchdog  # the task runner's
+    # Sums up what the later turns of conversations change; the task runner's.
+    turn_metrics: Callable[[Any], dict[str, float]] = staticmethod(lambda facts_P: {})
 
     def __init__(self, config: DictConfig) -> None:
         self.hint = settings_of(config)
@@ -152,7 +154,7 @@ class HintMixin(CreditMixin):
             ("hint", hint_metrics.step_metrics(records, self._method.max_level)),
             ("verify", hint_metrics.verify_metrics(records)),
             ("reward_tracking", self.tracker.metrics()),
-            ("turns", turn_metrics(facts_by_uid) | hint_metrics.guide_metrics(records)),
+            ("turns", self.turn_metrics(facts_by_uid) | hint_metrics.guide_metrics(records)),
         ):
             metrics.update({f"{prefix}/{name}": value for name, value in values.items()})
         return batch
@@ -207,7 +209,7 @@ class HintMixin(CreditMixin):
                 facts = {name: infos[name][row] for name in TURN_FACTS}
                 by_source.setdefault(source, {}).setdefault(uid, []).append(facts)
         for source, facts_P in by_source.items():
-            found = turn_metrics(facts_P)
+            found = self.turn_metrics(facts_P)
             metrics |= {f"val-turns/{source}/{name}": value for name, value in found.items()}
         return metrics
 

@@ -1,30 +1,43 @@
-"""The loop that draws, with a scripted engine: what is asked, in which order, what is written."""
+"""What is drawn, in which order, and what is on disk when an evaluation stops and goes on."""
 
-import ast
 import asyncio
 import json
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import ray
+from fakes import problem as a_problem
 from omegaconf import OmegaConf
+from ray.exceptions import ActorDiedError
+from response_rows import parsed
+from talks import TurnEngine
 
 from recipe.hint.schema import Response
+from recipe.hint.settings import evaluated_method, method_defaults
+from recipe.problems.columns import read_problems
 from recipe.problems.schema import Problem
-from recipe.run.errors import ConfigError, DataError, HintError, TeacherSilentError
-from recipe.study.evaluation import draw as module
-from recipe.study.evaluation.draw import (
-    Progress,
+from recipe.run.errors import ConfigError, HintError, TeacherSilentError
+from recipe.run.run_folder import RunFolder
+from recipe.run.watchdog import Watchdog
+from recipe.study import evaluate
+from recipe.study.draw import (
+    Job,
     check_settings_unchanged,
     draw_responses,
     evaluation_settings,
     graded_rows,
     missing_jobs,
+    played_rows,
     write_settings,
 )
 from recipe.study.responses import response_path, resume_responses
+from recipe.study.results import recompute
 from recipe.verify.schema import Verdict
+
+FILE = Path(__file__).resolve().parents[3] / "data/tiny/val_easy.parquet"
 
 
 def problem(name, source="tiny/easy"):
@@ -33,96 +46,78 @@ def problem(name, source="tiny/easy"):
 
 
 class Engine:
-    """Answers with the seed it was given, and remembers what it was shown."""
+    """Answers with the seed it was given, odd ones rightly; is gone after ``limit`` requests."""
 
-    def __init__(self, n, fail_on=None, is_seeded=True):
+    def __init__(self, n=4, limit=10**6, is_seeded=True):
         self.group_size = n
+        self.limit = limit
         self.is_seeded = is_seeded
-        self.fail_on = fail_on
         self.shown = []
         self.requests = []
 
     def render(self, messages, **_):
         self.shown.append(tuple(messages))
-        return list(range(len(messages[-1]["content"])))
+        return [1, 2, 3]
 
     async def sample_each(self, prompts, seeds, rows):
         self.requests.append(rows)
-        await asyncio.sleep(0)
-        if self.fail_on and self.fail_on == self.shown[-1][-1]["content"]:
+        self.limit -= 1
+        if self.limit < 0:
             raise RuntimeError("the replica is gone")
         [seed] = seeds
         return [[Response([1, 2], [0.0, 0.0], str(seed + k), k == 0) for k in rows]]
 
     async def grade(self, problem, responses_G):
-        return [Verdict(1.0, "correct", each.text, "number", "m") for each in responses_G]
+        is_odd_G = [int(each.text) % 2 for each in responses_G]
+        return [Verdict(float(odd), "correct" if odd else "wrong") for odd in is_odd_G]
 
 
-def evaluate(folder, problems, *, engine=None, done=None, concurrency=2):
+def draw(folder, problems, *, engine=None, done=None, concurrency=2):
     (folder / "samples").mkdir(parents=True, exist_ok=True)
     engine = engine or Engine(3)
-    counts = []
     drawing = draw_responses(
         missing_jobs(problems, engine.group_size, done or {}),
         partial(graded_rows, engine=engine, seed=1),
         folder=folder,
         concurrency=concurrency,
-        progress=lambda _, n: counts.append(n),
+        progress=lambda *_: None,
     )
     asyncio.run(drawing)
-    return engine, counts
+    return engine
 
 
 def rows_of(folder, benchmark="tiny/easy"):
     return [json.loads(line) for line in response_path(folder, benchmark).read_text().splitlines()]
 
 
-def test_every_problem_gets_k_responses_with_seeds_of_their_own(tmp_path):
-    _, counts = evaluate(tmp_path, [problem("a"), problem("bb")])
+def test_every_problem_gets_k_responses_to_its_own_conversation_with_seeds_of_their_own(tmp_path):
+    engine = draw(tmp_path, [problem("a"), problem("bb")])
     rows = rows_of(tmp_path)
     assert sorted((row["id"], row["sample"]) for row in rows) == [
         (name, sample) for name in ("a", "bb") for sample in (0, 1, 2)
     ]
     assert len({row["seed"] for row in rows}) == 6
-    assert {(row["basis"], row["ignored"]) for row in rows} == {("number", "m")}
-    assert sorted(counts) == [0, 0, 3, 3]
+    assert engine.shown == [problem("a").messages, problem("bb").messages]  # no solution, no hint
+    draw(tmp_path, [problem("c", "other")], engine=Engine(3, is_seeded=False))
+    assert [row["seed"] for row in rows_of(tmp_path, "other")] == [None] * 3
 
 
-def test_the_model_is_shown_the_problems_own_conversation_and_nothing_of_the_solution(tmp_path):
-    engine, _ = evaluate(tmp_path, [problem("a")])
-    assert engine.shown == [problem("a").messages]
-    assert "solution" not in json.dumps(engine.shown)
+def test_a_line_that_a_kill_cut_is_drawn_again_with_the_seed_it_would_have_had(tmp_path):
+    draw(tmp_path, [problem("a")])
+    whole = {row["sample"]: row["seed"] for row in rows_of(tmp_path)}
+    path = response_path(tmp_path, "tiny/easy")
+    path.write_bytes(path.read_bytes()[:-20])
+    done = resume_responses(tmp_path)
+    assert done == {("tiny/easy", "a"): {0, 1}}
+    engine = draw(tmp_path, [problem("a")], done=done)
+    assert engine.requests == [range(2, 3)]
+    assert {row["sample"]: row["seed"] for row in rows_of(tmp_path)} == whole
 
 
-def test_no_method_and_no_source_of_hints_can_be_reached_from_the_loop_that_draws():
-    tree = ast.parse(Path(module.__file__).read_text())
-    imported = {
-        node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module
-    }
-    assert imported & {"recipe.hint.prompt", "recipe.hint.methods", "recipe.hint.hints"} == set()
-
-
-def test_a_line_has_no_seed_where_none_decided_what_was_sampled(tmp_path):
-    evaluate(tmp_path, [problem("a")], engine=Engine(3, is_seeded=False))
-    assert [row["seed"] for row in rows_of(tmp_path)] == [None] * 3
-
-
-def test_a_response_left_over_is_drawn_alone_with_the_seed_it_would_have_had(tmp_path):
-    evaluate(tmp_path / "whole", [problem("a")])
-    whole = {row["sample"]: row["seed"] for row in rows_of(tmp_path / "whole")}
-    done = {("tiny/easy", "a"): {0, 2}}
-    engine, counts = evaluate(tmp_path / "rest", [problem("a")], done=done)
-    assert [(row["sample"], row["seed"]) for row in rows_of(tmp_path / "rest")] == [(1, whole[1])]
-    assert engine.requests == [range(1, 2)]
-    assert counts == [0, 1]
-
-
-def test_a_failure_ends_the_run_and_keeps_what_was_written(tmp_path):
-    engine = Engine(2, fail_on="bb")
-    with pytest.raises(BaseExceptionGroup) as caught:
-        evaluate(tmp_path, [problem("a"), problem("bb")], engine=engine, concurrency=1)
-    assert "the replica is gone" in str(caught.value.exceptions[0])
-    assert len(rows_of(tmp_path)) == 2
+def test_the_same_id_in_two_benchmarks_is_two_problems():
+    done = {("tiny/easy", "a"): {0, 1, 2}}
+    jobs = missing_jobs([problem("a"), problem("a", "tiny/hard")], 3, done)
+    assert [(job.problem.data_source, job.missing) for job in jobs] == [("tiny/hard", [0, 1, 2])]
 
 
 def leaving_out(folder, names, silent, *, done=None, concurrency=1):
@@ -155,97 +150,34 @@ def test_a_problem_that_the_teacher_refuses_is_told_at_the_end_and_the_others_ar
     assert asked == list("abcdef")  # one at a time, and the first was answered
     assert [row["id"] for row in rows_of(tmp_path)] == ["a", "f"]
     assert told.startswith("the teacher left turns of 4 of 6 problems unanswered: 'b', 'c', 'd' .")
-    assert (
-        "start the evaluation again to ask for these alone" in told and "results need all" in told
-    )
     # 4 of 6 are missing; the endpoint answers now.
     asked, told = leaving_out(tmp_path, "abcdef", "", done=resume_responses(tmp_path))
     assert (asked, told) == (list("bcde"), "")
-    assert sorted(row["id"] for row in rows_of(tmp_path)) == list("abcdef")
 
 
 def test_a_teacher_that_answers_nobody_is_not_asked_about_every_problem(tmp_path):
     names = [f"p{number:02}" for number in range(50)]
     asked, told = leaving_out(tmp_path, names, names, concurrency=20)
     assert len(asked) < 50 and told.startswith("the teacher gave no answer")
-
-
-def test_refusals_that_come_before_the_first_answer_stop_nothing(tmp_path):
-    """Of 50 problems in 20 places the first 19 are refused at once, while the others take time."""
-    names = [f"p{number:02}" for number in range(50)]
+    # Of 50 problems in 20 places the first 19 are refused at once, while the others take time.
     asked, told = leaving_out(tmp_path, names, names[:19], concurrency=20)
     assert len(asked) == 50 and told.startswith("the teacher left turns of 19 of 50 problems")
-    assert len(rows_of(tmp_path)) == 31
 
 
-def test_a_line_that_a_kill_cut_is_taken_off_and_its_response_drawn_again(tmp_path):
-    evaluate(tmp_path, [problem("a")])
-    path = response_path(tmp_path, "tiny/easy")
-    path.write_bytes(path.read_bytes()[:-20])
-    done = resume_responses(tmp_path)
-    assert done == {("tiny/easy", "a"): {0, 1}}
-    evaluate(tmp_path, [problem("a")], done=done)
-    assert sorted(row["sample"] for row in rows_of(tmp_path)) == [0, 1, 2]
-
-
-def test_the_same_id_in_two_benchmarks_is_two_problems():
-    done = {("tiny/easy", "a"): {0, 1, 2}}
-    jobs = missing_jobs([problem("a"), problem("a", "tiny/hard")], 3, done)
-    assert [(job.problem.data_source, job.missing) for job in jobs] == [("tiny/hard", [0, 1, 2])]
-
-
-SETTINGS = {"model": "a", "num_samples": 4, "files": {"x.parquet": "12ab"}}
-
-
-def test_an_evaluation_goes_on_only_with_the_settings_it_began_with(tmp_path):
-    check_settings_unchanged(tmp_path, SETTINGS)  # nothing is there yet
-    write_settings(tmp_path, SETTINGS)
-    check_settings_unchanged(tmp_path, SETTINGS)
-    with pytest.raises(ConfigError, match="num_samples=4, now it is 8; give another"):
-        check_settings_unchanged(tmp_path, SETTINGS | {"num_samples": 8})
-    with pytest.raises(ConfigError, match="files="):
-        check_settings_unchanged(tmp_path, SETTINGS | {"files": {"x.parquet": "34cd"}})
-
-
-@pytest.mark.parametrize("text", ["", "{", "[]", '{"a": NaN}', "\x00"])
-def test_a_damaged_file_of_an_evaluation_that_goes_on_is_named(tmp_path, text):
-    (tmp_path / "settings.json").write_text(text)
-    with pytest.raises(DataError, match=r"settings\.json .*; start a new evaluation"):
-        check_settings_unchanged(tmp_path, SETTINGS)
-    (tmp_path / "clock.json").write_text(text)
-    with pytest.raises(DataError, match=r"clock\.json .*; start a new evaluation"):
-        Progress(tmp_path, print, total=1, done=0)
-
-
-@pytest.mark.parametrize(
-    "done, after_s, left",
-    [(4, 100.0, "3 min"), (128, 150.0, "2 min"), (252, 200.0, "3 s"), (256, 240.0, None)],
-)
-def test_the_first_of_many_responses_at_once_do_not_make_the_time_left_hours(
-    tmp_path, monkeypatch, done, after_s, left
-):
-    now, said = 50.0, []
-    monkeypatch.setattr(module.time, "monotonic", lambda: now)
-    progress = Progress(tmp_path, said.append, total=300, done=44, at_once=256)
-    progress("a", 0)
-    now += after_s
-    progress("a", done)
-    assert said == [f"samples {done + 44}/300" + (f"  {left} left" if left else "")]
+# -- what the responses depend on
 
 
 def drawing():
     """The settings of an evaluation."""
+    rollout = {
+        "val_kwargs": {"n": 4, "temperature": 1.0, "top_p": 1.0, "top_k": -1},
+        "response_length": 8,
+        "dtype": "bfloat16",
+    }
     return OmegaConf.create(
         {
             "hint": {"seed": 1, "seeded_sampling": True},
-            "actor_rollout_ref": {
-                "model": {"path": "base"},
-                "rollout": {
-                    "val_kwargs": {"n": 4, "temperature": 1.0, "top_p": 1.0, "top_k": -1},
-                    "response_length": 8,
-                    "dtype": "bfloat16",
-                },
-            },
+            "actor_rollout_ref": {"model": {"path": "base"}, "rollout": rollout},
         }
     )
 
@@ -253,27 +185,24 @@ def drawing():
 @pytest.mark.parametrize(
     "name, value",
     [
+        ("actor_rollout_ref.rollout.val_kwargs.n", 8),
         ("data.apply_chat_template_kwargs.enable_thinking", False),
         ("actor_rollout_ref.model.custom_chat_template", "{{ messages }}"),
         ("hint.verify.answer_format", "tags"),
+        ("hint.seeded_sampling", False),
         ("reward.custom_reward_function.path", "mine.py"),
         ("reward.custom_reward_function.reward_kwargs.strict", True),
         ("actor_rollout_ref.rollout.dtype", "float32"),
     ],
 )
-def test_what_prompts_and_grades_depend_on_may_not_change_within_an_evaluation(
-    tmp_path, name, value
-):
+def test_an_evaluation_goes_on_only_with_the_settings_it_began_with(tmp_path, name, value):
     config = drawing()
-    before = evaluation_settings(config, [])
-    write_settings(tmp_path, before)
-    OmegaConf.update(config, name, value, force_add=True)
-    with pytest.raises(ConfigError, match="holds responses drawn with"):
-        check_settings_unchanged(tmp_path, evaluation_settings(config, []))
-    # Responses of an earlier version do not tell.
-    earlier = {key: before[key] for key in before if key not in ("template", "grading", "dtype")}
-    write_settings(tmp_path, earlier)
+    check_settings_unchanged(tmp_path, evaluation_settings(config, []))  # nothing is there yet
+    write_settings(tmp_path, evaluation_settings(config, []))
     check_settings_unchanged(tmp_path, evaluation_settings(config, []))
+    OmegaConf.update(config, name, value, force_add=True)
+    with pytest.raises(ConfigError, match="holds responses drawn with .*; give another trainer"):
+        check_settings_unchanged(tmp_path, evaluation_settings(config, []))
 
 
 def test_other_weights_behind_the_same_path_are_another_model(tmp_path):
@@ -286,41 +215,172 @@ def test_other_weights_behind_the_same_path_are_another_model(tmp_path):
     (model / "model.safetensors").write_bytes(weights.tobytes())
     check_settings_unchanged(tmp_path, evaluation_settings(config, []))
     write_settings(tmp_path, evaluation_settings(config, []))
-    check_settings_unchanged(tmp_path, evaluation_settings(config, []))
     weights[50_000] = 1.0
     (model / "model.safetensors").write_bytes(weights.tobytes())
     with pytest.raises(ConfigError, match="holds responses drawn with weights="):
         check_settings_unchanged(tmp_path, evaluation_settings(config, []))
 
 
-def test_the_content_of_a_reward_function_is_a_part_of_the_settings(tmp_path):
-    config, path = drawing(), tmp_path / "mine.py"
-    OmegaConf.update(config, "reward.custom_reward_function.path", str(path), force_add=True)
-    path.write_text("one")
-    before = evaluation_settings(config, [])
-    path.write_text("two")
-    assert evaluation_settings(config, []) != before
-
-
-def test_relative_files_of_one_name_are_those_files(tmp_path, monkeypatch):
-    paths = [Path(folder) / "val.parquet" for folder in "ab"]
+def test_files_are_known_by_their_content_and_those_of_one_name_by_their_place(
+    tmp_path, monkeypatch
+):
     monkeypatch.chdir(tmp_path)
+    paths = [Path(folder) / "val.parquet" for folder in "ab"]
     for path in paths:
         path.parent.mkdir()
         path.write_text(str(path))
-    absolute = evaluation_settings(drawing(), [str(path.absolute()) for path in paths])
-    assert evaluation_settings(drawing(), [str(path) for path in paths]) == absolute
-
-
-def test_two_files_of_one_name_are_two_files(tmp_path):
-    paths = [tmp_path / folder / "val.parquet" for folder in "ab"]
-    for path in paths:
-        path.parent.mkdir()
-        path.write_text(str(path))
-    config = drawing()
-    before = evaluation_settings(config, [str(path) for path in paths])
-    paths[0].write_text("changed")
-    assert evaluation_settings(config, [str(path) for path in paths]) != before
-    # A name that only one file has stands for it, wherever the file lies.
-    [name] = evaluation_settings(config, [str(paths[0])])["files"]
+    before = evaluation_settings(drawing(), [str(path) for path in paths])
+    assert evaluation_settings(drawing(), [str(path.absolute()) for path in paths]) == before
+    [name] = evaluation_settings(drawing(), [str(paths[0])])["files"]
     assert name == "val.parquet"
+    paths[0].write_text("changed")
+    assert evaluation_settings(drawing(), [str(path) for path in paths]) != before
+
+
+# -- methods with several turns
+
+RIGHT = {0: [0, 1, 1], 1: [1, 1, 0]}
+
+
+def config_of(method="score", **score):
+    hint = {**method_defaults()["hint"], "seed": 5}
+    hint["score"] = {**hint["score"], **score}
+    rollout = {"actor_rollout_ref": {"rollout": {"val_kwargs": {}}}}
+    return OmegaConf.create({"trainer": {"method": method}, "hint": hint} | rollout)
+
+
+def played(missing, engine=None, **settings):
+    parts = evaluate.parts_of_turns(
+        config_of(**settings), engine or TurnEngine(RIGHT, group_size=3)
+    )
+    rows = asyncio.run(played_rows(Job(a_problem(), missing), parts=parts))
+    return [replace_seconds(row) for row in rows]
+
+
+def replace_seconds(row):
+    return {name: value for name, value in row.items() if name != "seconds"}
+
+
+def test_a_row_of_turns_is_the_last_one_with_its_conversation_and_what_it_changed():
+    engine = TurnEngine(RIGHT, group_size=3)
+    rows = played([0, 1, 2], engine)
+    assert [(row["sample"], row["score"]) for row in rows] == [(0, 1.0), (1, 1.0), (2, 0.0)]
+    assert [row["facts"]["delta"] for row in rows] == [1.0, 0.0, -1.0]
+    roles = [turn["role"] for turn in rows[0]["conversation"]]
+    assert roles == ["system", "user", "assistant", "user"]
+    assert [row["seed"] for row in rows] == engine.seeds[:3]
+    # A resumed one plays the same and keeps what is missing; stages of training change nothing.
+    assert played([1]) == [rows[1]]
+    assert played([0, 1, 2], offline_attempts=2, stage1_steps=9) == rows
+
+
+def test_a_first_turn_without_a_grade_has_no_facts(monkeypatch):
+    class Fails(TurnEngine):
+        async def grade(self, problem, responses):
+            verdicts = await super().grade(problem, responses)
+            if responses[0].text == "answer 0":
+                verdicts[2] = Verdict(0.0, "timeout")
+            return verdicts
+
+    rows = played([0, 1, 2], Fails({0: [1, 1, 1], 1: [1, 1, 1]}, group_size=3))
+    assert [row["facts"] is None for row in rows] == [False, False, True]
+    assert [parsed(row | {"seconds": 1.0}).score for row in rows] == [1.0, 1.0, 1.0]
+
+
+def test_only_a_method_with_turns_is_played_and_its_settings_are_kept():
+    assert [evaluated_method(config_of(name)) for name in ("score", "sage")] == ["score", "grpo"]
+    assert evaluate.played_turns(config_of("sage")) is None
+    turns = evaluate.played_turns(config_of(alpha=3.0))
+    assert (turns["method"], turns["settings"]["alpha"]) == ("score", 3.0)
+    assert turns["texts"]["revise"].startswith("Read your solution again")
+
+
+# -- the driver
+
+
+class Server:
+    """An actor of Ray that answers, or one that died."""
+
+    def __init__(self, is_alive=True):
+        self.is_alive = is_alive
+        self.__ray_ready__ = self
+
+    def remote(self):
+        if not self.is_alive:
+            raise ActorDiedError()
+        return "an answer"
+
+
+def run(tmp_path, monkeypatch, engine=None, servers=(), progress_s=60.0):
+    config = OmegaConf.merge(
+        drawing(),
+        {
+            "trainer": {"method": "grpo", "nnodes": 1, "n_gpus_per_node": 1},
+            "hint": {
+                "run_dir": str(tmp_path),
+                "watchdog": {"start_s": 60.0, "answer_s": 60.0, "progress_s": progress_s},
+            },
+            "data": {"val_files": [str(FILE)]},
+            # Two problems in flight: 2 x 4 sequences of one replica, 4 responses each.
+            "actor_rollout_ref": {
+                "rollout": {
+                    "max_num_seqs": 4,
+                    "tensor_model_parallel_size": 1,
+                    "pipeline_model_parallel_size": 1,
+                }
+            },
+        },
+    )
+    replica = SimpleNamespace(servers=servers)
+    manager = SimpleNamespace(get_replicas=lambda: [replica], global_load_balancer=Server())
+    builder = SimpleNamespace(build=lambda _: engine or Engine())
+    monkeypatch.setattr(
+        evaluate,
+        "start_replicas",
+        lambda config, watchdog: evaluate.Replicas(config, watchdog, builder, None, manager),
+    )
+    monkeypatch.setattr(evaluate, "describe_machine", lambda: {"machine": {"driver": "this"}})
+    monkeypatch.setattr(ray, "wait", lambda refs, timeout: (refs, []))
+    monkeypatch.setattr(ray, "get", lambda answer: answer)
+    return evaluate.EvaluationRunner().run(config)
+
+
+def test_an_evaluation_that_stopped_goes_on_and_ends_with_its_results(tmp_path, monkeypatch):
+    total = 4 * len(read_problems(FILE))
+    with pytest.raises(BaseExceptionGroup):
+        run(tmp_path, monkeypatch, Engine(limit=30))
+    assert "the replica is gone" in (tmp_path / "logs/fatal.json").read_text()
+    # What was on disk before the failure is not drawn again.
+    assert run(tmp_path, monkeypatch) == {"drawn": total - 120}
+    results, differences = recompute(tmp_path / "evaluation")
+    assert differences == []
+    numbers = results["benchmarks"]["tiny/easy"]
+    assert (numbers["samples"], numbers["avg"]) == (total, 0.5)  # of four seeds two are odd
+    said = RunFolder(tmp_path).console.read_text().splitlines()
+    assert f"120 of {total} samples are on disk" in said
+    assert said[-1] == f"samples {total}/{total}"
+    # A finished one starts no engine.
+    before = (tmp_path / "evaluation/results.json").read_bytes()
+    assert run(tmp_path, monkeypatch, Engine(limit=0)) == {"drawn": 0}
+    assert (tmp_path / "evaluation/results.json").read_bytes() == before
+
+
+def test_an_evaluation_does_not_wait_for_a_server_that_died_or_for_silence(tmp_path, monkeypatch):
+    faults = []
+
+    class Waiting(Engine):
+        async def sample_each(self, prompts, seeds, rows):
+            while not faults:  # for ever, if nobody looks after the server
+                await asyncio.sleep(0.01)
+            raise RuntimeError("ended")
+
+    monkeypatch.setattr(Watchdog, "end", lambda self, reason: faults.append(reason))
+    with pytest.raises(BaseExceptionGroup):
+        run(tmp_path, monkeypatch, Waiting(), [Server(), Server(is_alive=False)])
+    assert faults.pop().startswith("vLLM server 1 died")
+    with pytest.raises(BaseExceptionGroup):
+        run(tmp_path, monkeypatch, Waiting(), progress_s=1.0)
+    assert faults[0] == (
+        "no response or verdict came within hint.watchdog.progress_s=1 s; no answer of vLLM "
+        "(2 requests)"
+    )

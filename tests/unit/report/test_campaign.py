@@ -103,7 +103,7 @@ def test_a_part_of_an_evaluation_is_refused(tmp_path):
     root = write_campaign(tmp_path, {"x": {1: ONE}})
     path = next((root / "x/seed-1/evaluation/samples").iterdir())
     path.write_text("".join(line for line in path.open() if '"c"' not in line))
-    with pytest.raises(DataError, match="responses to 2 problems, results.json counts 3"):
+    with pytest.raises(DataError, match="has responses to .* problems, results.json counts"):
         read_results_of(root)
 
 

@@ -1,7 +1,6 @@
 """Draw K responses to every problem of a benchmark, without hints, each on disk once it is graded.
 
-No method, no source of hints and no history is within reach here: a problem's own conversation
-is the only thing that can be rendered. Methods with several turns are played in ``play``.
+Of a method with several turns K conversations are played, and scored by their last turns.
 """
 
 from __future__ import annotations
@@ -13,55 +12,26 @@ import os
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+from math import isnan
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
-from omegaconf import DictConfig, OmegaConf, open_dict
+from omegaconf import DictConfig, OmegaConf
 
-from recipe.hint.schema import Response, seed_at
+from recipe.hint.rollout import PromptRollout, RolloutParts
+from recipe.hint.schema import ProblemState, Response, seed_at
 from recipe.problems.schema import Problem
-from recipe.run.errors import ConfigError, DataError, HintError, TeacherSilentError
+from recipe.run.errors import ConfigError, HintError, TeacherSilentError
 from recipe.run.reporter import duration
-from recipe.run.typed import read_json
 from recipe.run.whole_file import file_sha256, write_whole
-from recipe.study.responses import Done, append_responses
+from recipe.study.responses import Done, append_responses, drawn_with
 from recipe.verify.schema import Verdict
 
 _SAY_EVERY_S = 0.5
 _FEWEST = 16  # problems left open, and none answered: then the endpoint is at fault
 _SHOWN = 3  # problems that a message lists
-# Not in the settings of responses that an earlier version drew; weights are not known before a
-# checkpoint is merged, nor of a model on the hub.
-_MAY_BE_UNKNOWN = frozenset({"weights", "template", "dtype", "grading"})
 _WINDOWS, _WINDOW_BYTES = 64, 4096  # of a file of weights, to tell it from another
-
-
-def apply_evaluation_mode(config: DictConfig, method: str, name: str = "evaluation") -> None:
-    """Rewrite the settings of ``trainer.eval_only=true`` that have no meaning without training.
-
-    Args:
-        config: Changed in place.
-        method: What is evaluated: the one without hints, or one with several turns; for a question
-            the one that is asked.
-        name: What the run's folder begins with where none was named.
-    """
-    rollout = config.actor_rollout_ref.rollout
-    # Values that are not numbers are refused afterwards, with the other checks of numbers.
-    num_devices = (config.trainer.nnodes or 1) * (config.trainer.n_gpus_per_node or 1)
-    with open_dict(config):
-        trainer: Any = OmegaConf.to_container(config.trainer, resolve=False)
-        if trainer["experiment_name"] == "${trainer.method}-${now:%Y%m%d-%H%M%S}":
-            config.trainer.experiment_name = f"{name}-${{now:%Y%m%d-%H%M%S}}"
-        config.trainer.method = method
-        config.data.train_files = config.data.val_files
-        # No trainer: the replicas have the devices to themselves and read the weights they serve.
-        config.trainer.save_freq = config.trainer.test_freq = -1
-        config.data.train_batch_size = config.actor_rollout_ref.actor.ppo_mini_batch_size = (
-            num_devices
-        )
-        rollout.nnodes = config.trainer.nnodes
-        rollout.n_gpus_per_node = config.trainer.n_gpus_per_node
-        rollout.load_format = "auto"
 
 
 def evaluation_settings(
@@ -69,11 +39,11 @@ def evaluation_settings(
 ) -> dict[str, Any]:
     """Return all that the responses depend on, besides the hardware; ``turns``: those played."""
     sampling = config.actor_rollout_ref.rollout.val_kwargs
-    digests = {}
     names = Counter(Path(path).name for path in files)
-    for path in files:
+
+    def key(path: str) -> str:
         name = Path(path).name
-        digests[name if names[name] == 1 else str(Path(path).absolute())] = file_sha256(path)
+        return name if names[name] == 1 else str(Path(path).absolute())
 
     def plain(name: str) -> Any:
         value = OmegaConf.select(config, name)
@@ -89,7 +59,7 @@ def evaluation_settings(
         "top_k": sampling.top_k,
         "max_tokens": config.actor_rollout_ref.rollout.response_length,
         "seed": config.hint.seed if config.hint.seeded_sampling else None,
-        "files": digests,
+        "files": {key(path): file_sha256(path) for path in files},
         "template": {
             "options": plain("data.apply_chat_template_kwargs"),
             "text": plain("actor_rollout_ref.model.custom_chat_template"),
@@ -124,18 +94,15 @@ def check_settings_unchanged(folder: Path, settings: dict[str, Any]) -> None:
     Raises:
         ConfigError: Naming the setting that differs from those of the responses on disk.
     """
-    path = folder / "settings.json"
-    if not path.exists():
-        return
-    before = _read_object(path)
-    for name in before.keys() | settings.keys():
-        if name in _MAY_BE_UNKNOWN and None in (before.get(name), settings.get(name)):
-            continue
-        if before.get(name) != settings.get(name):
+    before = drawn_with(folder)
+    for name in {**before, **settings} if before else ():
+        old, new = before.get(name), settings.get(name)
+        # Weights are not known before a checkpoint is merged, nor of a model on the hub.
+        if old != new and not (name == "weights" and None in (old, new)):
             raise ConfigError(
-                f"{folder} holds responses drawn with {name}={before.get(name)!r}, now it is "
-                f"{settings.get(name)!r}; give another trainer.experiment_name for a new "
-                f"evaluation, or the old value to continue this one"
+                f"{folder} holds responses drawn with {name}={old!r}, now it is {new!r}; give "
+                f"another trainer.experiment_name for a new evaluation, or the old value to "
+                f"continue this one"
             )
 
 
@@ -143,27 +110,6 @@ def write_settings(folder: Path, settings: dict[str, Any]) -> None:
     """Write the settings, before the first response."""
     (folder / "samples").mkdir(parents=True, exist_ok=True)
     write_whole(folder / "settings.json", json.dumps(settings, indent=1) + "\n")
-
-
-class EvaluationEngine(Protocol):
-    """The part of the rollout's engine that an evaluation needs; it can write no hints."""
-
-    group_size: int  # K
-    is_seeded: bool  # whether a seed decides what is sampled
-
-    def render(self, messages: Sequence[dict[str, str]]) -> Sequence[int]:
-        """Return the token ids of a conversation."""
-        ...
-
-    async def sample_each(
-        self, prompts: Sequence[Sequence[int]], seeds: Sequence[int], rows: range
-    ) -> list[list[Response]]:
-        """Sample ``rows`` of K responses to each prompt; response k has the prompt's seed + k."""
-        ...
-
-    async def grade(self, problem: Problem, responses_G: list[Response]) -> list[Verdict]:
-        """Return one verdict per response."""
-        ...
 
 
 class Job(NamedTuple):
@@ -235,39 +181,59 @@ async def draw_responses(
         shown = ", ".join(map(repr, unanswered[:_SHOWN])) + " ..." * (len(unanswered) > _SHOWN)
         raise HintError(
             f"the teacher left turns of {len(unanswered)} of {len(jobs)} problems unanswered: "
-            f"{shown}; logs/ray says why (a refused request may need a longer context of "
-            f"the endpoint). The others are on disk, and results need all: start the evaluation "
-            f"again to ask for these alone"
+            f"{shown}; logs/ray says why. The others are on disk, and results need all: start the "
+            f"evaluation again to ask for these alone"
         )
 
 
-async def graded_rows(job: Job, *, engine: EvaluationEngine, seed: int) -> list[dict[str, Any]]:
-    """Draw the missing responses to a problem's own conversation.
+async def graded_rows(job: Job, *, engine: Any, seed: int) -> list[dict[str, Any]]:
+    """Draw the missing responses to a problem's own conversation, whatever the method.
 
     Args:
         job: What to draw.
-        engine: Where responses and verdicts come from.
+        engine: Where responses and verdicts come from, K of a prompt.
         seed: Root of all seeds (with benchmark, problem and number).
     """
     problem = job.problem
     prompt_ids = engine.render(problem.messages)
     base = seed_at(seed, "evaluation", problem.data_source, problem.id)
-    requests = [range(engine.group_size)]
-    if len(job.missing) < engine.group_size:
-        # A killed run left some of them: the others one by one, each with the seed it would have
-        # had in the group.
-        requests = [range(k, k + 1) for k in job.missing]
+    # What a killed run left is drawn one by one, each with the seed it would have had in the group.
+    is_whole = len(job.missing) == engine.group_size
+    requests = [range(engine.group_size)] if is_whole else [range(k, k + 1) for k in job.missing]
     rows = []
     for numbers in requests:
         start = time.perf_counter()
         [responses_G] = await engine.sample_each([prompt_ids], [base], numbers)
-        seconds = round(time.perf_counter() - start, 3)
+        cost = {"prompt_tokens": len(prompt_ids), "seconds": _seconds_since(start)}
         verdicts_G = await engine.grade(problem, responses_G)
-        rows += [
-            response_row(problem, k, base + k if engine.is_seeded else None, response, verdict)
-            | {"prompt_tokens": len(prompt_ids), "seconds": seconds}
-            for k, response, verdict in zip(numbers, responses_G, verdicts_G, strict=True)
-        ]
+        for k, response, verdict in zip(numbers, responses_G, verdicts_G, strict=True):
+            own_seed = base + k if engine.is_seeded else None
+            rows.append(response_row(problem, k, own_seed, response, verdict) | cost)
+    return rows
+
+
+async def played_rows(job: Job, *, parts: RolloutParts) -> list[dict[str, Any]]:
+    """Play K conversations; return only those that a killed run did not leave on disk."""
+    problem = job.problem
+    name = f"{problem.data_source}/{problem.id}"
+    rollout = PromptRollout(replace(problem, id=name), ProblemState(), parts)
+    start = time.perf_counter()
+    outcome = await rollout.run("evaluation", 0)
+    seconds = _seconds_since(start)
+    rows = []
+    for played in outcome.rows:
+        turn, k = played.turn, played.credit.session
+        if k not in job.missing:
+            continue
+        assert turn.verdict, "the last turn has a verdict"
+        seed = rollout.first_seed + k if parts.settings.seeded_sampling else None
+        facts = dict(played.credit.facts)
+        rows.append(
+            response_row(problem, k, seed, turn.response, turn.verdict)
+            | {"prompt_tokens": len(turn.prompt_ids_T), "seconds": seconds}
+            | {"facts": None if any(map(isnan, facts.values())) else facts}
+            | {"conversation": list(turn.messages)}
+        )
     return rows
 
 
@@ -291,6 +257,10 @@ def response_row(
     }
 
 
+def _seconds_since(start: float) -> float:
+    return round(time.perf_counter() - start, 3)
+
+
 class Progress:
     """Reports how many responses there are, and keeps each benchmark's time over all sessions.
 
@@ -301,36 +271,29 @@ class Progress:
         say: Takes the lines of the console.
         total: Responses that there will be.
         done: Those on disk already.
-        at_once: Responses that are sampled at the same time.
     """
 
-    def __init__(
-        self, folder: Path, say: Callable[[str], None], *, total: int, done: int, at_once: int = 1
-    ) -> None:
+    def __init__(self, folder: Path, say: Callable[[str], None], *, total: int, done: int) -> None:
         self._path = folder / "clock.json"
-        self._before: dict[str, float] = _read_object(self._path) if self._path.exists() else {}
+        kept = self._path.read_text("utf-8") if self._path.exists() else "{}"
+        self._before: dict[str, float] = json.loads(kept)
         self._first: dict[str, float] = {}
         self._last: dict[str, float] = {}
-        self._say = say
-        self._total = total
+        self._say, self._total = say, total
         self._done_before = self._done = done
-        self._at_once = at_once
-        self._began: float | None = None
         self._said = 0.0
 
     def __call__(self, benchmark: str, count: int) -> None:
         """Count ``count`` more responses of a benchmark; not every call prints a line."""
         now = time.monotonic()
-        self._began = self._began or now
         self._first.setdefault(benchmark, now)
         self._last[benchmark] = now
         self._done += count
         if count and (now - self._said > _SAY_EVERY_S or self._done == self._total):
             self._said = now
-            left = self._total - self._done
-            # Those under way are half done in the mean: the first of many to end would say hours.
-            drawn = self._done - self._done_before + min(self._at_once, left) / 2
-            time_left = f"  {duration((now - self._began) * left / drawn)} left" if left else ""
+            spent = now - min(self._first.values())
+            left = spent * (self._total - self._done) / (self._done - self._done_before)
+            time_left = f"  {duration(left)} left" if left else ""
             self._say(f"samples {self._done}/{self._total}{time_left}")
             self.save()
 
@@ -343,13 +306,3 @@ class Progress:
         """Keep the times for the next session."""
         times = {name: self.seconds(name) for name in self._before | self._last}
         write_whole(self._path, json.dumps(times, indent=1) + "\n")
-
-
-def _read_object(path: Path) -> dict[str, Any]:
-    try:
-        value = read_json(path.read_bytes())
-    except (OSError, ValueError) as error:
-        raise DataError(f"{path} cannot be read: {error}; start a new evaluation") from error
-    if not isinstance(value, dict):
-        raise DataError(f"{path} holds a {type(value).__name__}; start a new evaluation")
-    return value

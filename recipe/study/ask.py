@@ -1,0 +1,234 @@
+"""Ask a model or a checkpoint one problem: hint levels, answers at each, verdicts.
+
+main_ask.py --id ID [--file F.parquet] [NAME=VALUE ...]
+main_ask.py --problem TEXT --answer A [--solution S] [NAME=VALUE ...]
+
+The settings are main_hint.py's: actor_rollout_ref.model.path=MODEL_OR_CHECKPOINT, trainer.method,
+hint.source, actor_rollout_ref.rollout.n (answers per level), hint.seed. A method with several turns
+plays its turns. All texts are in RUN/asked.json.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import functools
+import json
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, get_args
+
+import pyarrow.parquet as pq
+from omegaconf import DictConfig, OmegaConf
+
+from recipe import PROGRAMS
+from recipe.hint.methods import Method
+from recipe.hint.rollout import PromptRollout, RolloutParts
+from recipe.hint.samples import NO_SAMPLES
+from recipe.hint.schema import FINAL_HINT_FAILURES, ProblemState
+from recipe.hint.settings import settings_of, style_of
+from recipe.hint.turns import Decision, Round, Sample, Turn, at_level
+from recipe.problems.columns import Labels, make_row, read_problems, write_rows
+from recipe.problems.schema import Problem
+from recipe.run.arguments import Parser, text
+from recipe.run.errors import DataError
+from recipe.run.paths import DATA_FILES
+from recipe.run.run_folder import RunFolder
+from recipe.run.task_runner import HintTaskRunner
+from recipe.run.watchdog import Watchdog
+from recipe.run.whole_file import write_whole
+from recipe.verify.schema import Kind
+
+ASKED_FILE = "asked.json"
+# Options that describe a problem which is not in a file.
+_OF_TEXT = ("answer", "solution", "kind", "system_prompt")
+
+
+class EveryLevel(Method):
+    """Sample a group at every hint level from 0 to L, whatever the answers are."""
+
+    uses_hints = True
+
+    def open(self, problem: Problem, state: ProblemState) -> Sample:
+        """Return the group without a hint."""
+        return Sample(writes_hints_early=True)
+
+    def react(self, problem: Problem, state: ProblemState, rounds: Sequence[Round]) -> Decision:
+        """Return the next level, and in the end the newest group that was sampled."""
+        last = rounds[-1]
+        if last.level == self.max_level or last.hint_status in FINAL_HINT_FAILURES:
+            return self.train_last_sampled(rounds)
+        return Sample(at_level(last.level + 1))
+
+
+async def ask(problem: Problem, parts: RolloutParts) -> dict[str, Any]:
+    """Return the problem and all rounds with their whole texts, as JSON has them.
+
+    Of the method of ``parts`` its hint levels are played, its turns, or one group.
+    """
+    method = parts.method
+    played = EveryLevel(max_level=method.max_level) if method.uses_hints else method.validation()
+    style = style_of(parts.settings, method)
+    settings = replace(parts.settings, samples=NO_SAMPLES, style=style)
+    parts = replace(parts, method=played, settings=settings)
+    rollout = PromptRollout(problem, ProblemState(), parts)
+    record = (await rollout.run("ask", 0)).record
+    rounds = [
+        {
+            "prompt": done.request.prompt.kind,
+            "role": done.request.role,
+            "level": done.level,
+            "hint_status": done.hint_status,
+            "hint": done.hint,
+            "leaks": done.level in record.leaked_levels,
+            "turns": list(map(_turn, done.turns)),
+        }
+        for done in rollout.rounds
+    ]
+    return {
+        "id": problem.id,
+        "data_source": problem.data_source,
+        "problem": problem.text,
+        "answer": problem.answer,
+        "solution": problem.solution,
+        "hint_calls": record.hint_calls,
+        "hint_tokens": record.hint_tokens,
+        "rounds": rounds,
+    }
+
+
+def _turn(turn: Turn) -> dict[str, Any]:
+    verdict = turn.verdict
+    return {
+        "response": turn.response.text,
+        "tokens": len(turn.response.token_ids_T),
+        "is_truncated": turn.response.is_truncated,
+        "parent": list(turn.parent) if turn.parent else None,
+        "score": verdict.score if verdict else None,
+        "reason": verdict.reason if verdict else "not_graded",
+        "extracted": verdict.extracted if verdict else "",
+    }
+
+
+class AskRunner(HintTaskRunner):
+    """Asks the model the problem of ``data.val_files`` and writes the answers."""
+
+    def _run(self, config: DictConfig, folder: RunFolder, watchdog: Watchdog) -> dict[str, Any]:
+        from recipe.hint.adapter.hint_sources import parts_of_training
+        from recipe.study.evaluate import start_replicas
+
+        settings = settings_of(config)
+        key = config.data.get("solution_key") or ""
+        [problem] = [each for path in config.data.val_files for each in read_problems(path, key)]
+        folder.say("starting the vLLM replicas ...")
+        replicas = start_replicas(config, watchdog)
+        folder.say("asking ...")
+        with replicas.engine(config.actor_rollout_ref.rollout, settings) as engine:
+            parts = parts_of_training(
+                config,
+                settings,
+                engine,
+                grader=replicas.builder.grader,
+                tokenizer=replicas.worker.tokenizer,
+            )
+            asked = asyncio.run(ask(problem, parts))
+        write_whole(folder.root / ASKED_FILE, json.dumps(asked, indent=1) + "\n")
+        return {"rounds": len(asked["rounds"])}
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Ask, and show the answers."""
+    from recipe.hint.main_hint import run_command
+
+    argv = sys.argv[1:] if argv is None else list(argv)
+    given, settings = read_arguments(argv)
+    own = [arg for arg in argv if arg not in settings]
+    run_command(
+        str(PROGRAMS / "main_ask.py"), settings, functools.partial(ask_and_show, given), own
+    )
+
+
+def read_arguments(argv: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
+    """Return the arguments, and the settings among them."""
+    parser = Parser(
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("--id", help="of a problem in --file, or in data.val_files or train_files")
+    parser.add_argument("--file", type=Path, help="a file that main_prepare.py wrote")
+    parser.add_argument("--problem", type=text, metavar="TEXT", help="a problem of your own")
+    parser.add_argument("--answer", type=text, metavar="A", help="its ground truth")
+    parser.add_argument("--solution", type=text, metavar="S", help="what hints are written from")
+    parser.add_argument("--kind", choices=get_args(Kind), help="default: maths")
+    parser.add_argument("--system-prompt", type=text, help="empty for none (default: the kind's)")
+    parser.add_argument("--all", action="store_true", help="show every response")
+    given, settings = parser.parse_known_args(argv)
+    if (given.id is None) == (given.problem is None):
+        parser.error("give --id ID of a problem in a file, or --problem TEXT --answer A")
+    if given.problem is not None and not (given.answer or "").strip():
+        parser.error("--problem needs --answer A: the responses are graded by it")
+    own, others = ("--id", _OF_TEXT) if given.problem is None else ("--problem", ("file",))
+    if unread := [name for name in others if getattr(given, name) is not None]:
+        names = " ".join(f"--{name.replace('_', '-')}" for name in unread)
+        parser.error(f"{names} would not be read with {own}; drop it")
+    return given, settings
+
+
+def ask_and_show(given: argparse.Namespace, config: DictConfig) -> None:
+    """Check the question and the settings, run, and print."""
+    from recipe.run.launcher import run_to_its_end
+    from recipe.study.evaluate import apply_evaluation_mode
+    from recipe.study.evaluation_checks import idle_settings, preflight_evaluation
+    from recipe.study.export import merge_model
+    from recipe.study.report.asked import asked_lines
+
+    for line in idle_settings(config, sys.argv[1:], asks=True):
+        print(line, flush=True)
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "question.parquet"
+        write_question(given, config, file)
+        config.data.val_files = [str(file)]
+        config.trainer.eval_only = True
+        apply_evaluation_mode(config, config.trainer.method, "ask")
+        preflight_evaluation(config, sys.argv[1:])
+        if config.preflight_only:
+            print("the question and the settings can be used")
+            return
+        merge_model(config, functools.partial(print, flush=True))
+        path = run_to_its_end(config, AskRunner).root / ASKED_FILE
+    asked = json.loads(path.read_text(encoding="utf-8"))
+    print("\n".join([*asked_lines(asked, shows_all=given.all), "", f"everything is in {path}"]))
+
+
+def write_question(given: argparse.Namespace, config: DictConfig, target: Path) -> None:
+    """Write a file that holds the one problem.
+
+    Raises:
+        DataError: If no file has the id, or the problem's own fields cannot be used.
+    """
+    if given.problem is not None:
+        row = make_row(
+            given.problem,
+            given.answer,
+            solution=given.solution or "",
+            labels=Labels("ask", "test", given.kind or "maths"),
+            system_prompt=given.system_prompt,
+        )
+        write_rows([row], target)
+        read_problems(target)  # refuses an answer that is none of its kind
+        return
+    files = [given.file] if given.file else []
+    for name in DATA_FILES[::-1] if not files else ():
+        found = OmegaConf.select(config, name) or []
+        files += [found] if isinstance(found, str) else found
+    for path in dict.fromkeys(files):
+        for number, problem in enumerate(read_problems(path)):
+            if problem.id == given.id:
+                pq.write_table(pq.read_table(path).slice(number, 1), target)
+                return
+    names = " or ".join(map(str, dict.fromkeys(files)))
+    raise DataError(f"--id {given.id} is not in {names or 'a file: give --file F.parquet'}")

@@ -1,1 +1,0 @@
-"""Draw responses to benchmarks, grade them, estimate with intervals, compare, print."""
