@@ -40,6 +40,12 @@ if TYPE_CHECKING:  # it loads for seconds
     import torch
 
 _POLL_S = 0.2
+_MERGE = """
+import sys
+from pathlib import Path
+from recipe.study.export import write_model
+write_model(Path(sys.argv[1]), Path(sys.argv[2]), "bf16")
+"""
 _PATIENCE_S = 3600.0  # of a command that merges what another one is merging
 
 
@@ -131,7 +137,7 @@ def _draft_of(target: Path) -> Iterator[Path]:
 
 def _write_apart(checkpoint: Path, draft: Path) -> None:
     """Have a process of its own write the model; it has ended when this returns or raises."""
-    command = [sys.executable, "-m", "recipe.study.export", str(checkpoint / "actor"), str(draft)]
+    command = [sys.executable, "-c", _MERGE, str(checkpoint / "actor"), str(draft)]
     # Unbuffered, or what is printed would come at the end, after the error.
     environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
     with tempfile.TemporaryFile() as log, deferred_signals():
@@ -279,8 +285,3 @@ def model_card(run: Run, step: int, dtype: str) -> str:
 
 def _plain(value: Any) -> str:
     return str(value).replace("|", "\\|").replace("\n", " ")
-
-
-if __name__ == "__main__":  # the process of a merge: ACTOR TARGET
-    with errors_in_one_line():
-        write_model(Path(sys.argv[1]), Path(sys.argv[2]), "bf16")
