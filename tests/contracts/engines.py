@@ -44,7 +44,11 @@ def environment() -> dict[str, str]:
     from recipe.run.environment import CPU_ENVIRONMENT, QUIET_ENVIRONMENT
 
     # One thread: on a busy machine several wait for the slowest at every layer.
-    own = {"PYTHONPATH": str(ROOT), "VLLM_LOGGING_LEVEL": "ERROR", "OMP_NUM_THREADS": "1"}
+    own = {
+        "PYTHONPATH": f"{ROOT}:{ROOT}/tests",
+        "VLLM_LOGGING_LEVEL": "ERROR",
+        "OMP_NUM_THREADS": "1",
+    }
     # Part of the name of the socket that weights come through: another run may be under way.
     own["VERL_RAY_JOB_ID"] = f"contracts-{uuid4().hex[:8]}"
     return os.environ | CPU_ENVIRONMENT | QUIET_ENVIRONMENT | own

@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 from engines import ENGINE
+from random_model import FAMILIES, build_model
 from sync_process import perturb, sync
 from transformers import AutoModelForCausalLM, AutoTokenizer
 from vllm import LLM, SamplingParams
@@ -19,7 +20,6 @@ from vllm import LLM, SamplingParams
 from recipe.hint.adapter.chat_template import refuses_system
 from recipe.hint.hints.self_generated import hint_request
 from recipe.hint.prompt import fold_system, load_texts
-from recipe.worlds.random_model import FAMILIES, build_model
 
 LENGTH = 40
 

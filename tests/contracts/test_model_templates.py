@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import pyarrow.parquet as pq
 import pytest
 from omegaconf import OmegaConf
+from random_model import FAMILIES, build_tokenizer
 from transformers import AutoConfig, GenerationConfig
 
 from recipe import REPOSITORY
@@ -17,7 +18,6 @@ from recipe.hint.prompt import Texts
 from recipe.hint.settings import build_method, settings_of
 from recipe.problems.columns import make_row, write_rows
 from recipe.run.errors import ConfigError
-from recipe.worlds.random_model import FAMILIES, build_tokenizer
 
 pytestmark = pytest.mark.slow  # real vocabularies of up to 262,144 tokens
 

@@ -6,9 +6,9 @@ test_rollout_server.py.
 
 import pytest
 from engines import run_process
+from random_model import FAMILIES
 
 from recipe.hint.adapter.preflight.machine import has_gpu
-from recipe.worlds.random_model import FAMILIES
 
 pytestmark = pytest.mark.long
 MEAN, MOST = 1e-6, 1e-4

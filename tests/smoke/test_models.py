@@ -11,9 +11,8 @@ import sys
 from pathlib import Path
 
 import pytest
+from random_model import FAMILIES, build_model
 from runs import ROOT, check_records, check_weights, train
-
-from recipe.worlds.random_model import FAMILIES, build_model
 
 STEPS, PROMPTS = 2, 4
 ACTOR, ROLLOUT = "actor_rollout_ref.actor", "actor_rollout_ref.rollout"

@@ -4,6 +4,7 @@ import json
 import random
 
 import pytest
+from random_model import FAMILIES, build_tokenizer
 from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
 from recipe import REPOSITORY
@@ -18,7 +19,6 @@ from recipe.hint.prompt import Texts, with_hint
 from recipe.hint.schema import Response
 from recipe.hint.turns import Turn
 from recipe.worlds import three_turn
-from recipe.worlds.random_model import FAMILIES, build_tokenizer
 
 SYSTEM = {"role": "system", "content": "Put the answer in a box."}
 # Ends in spaces, which some templates trim, and where a line break may join the last token.

@@ -384,7 +384,7 @@ def _learned_vocabulary(
     """Learn merges from the sources of this package."""
     learner = Tokenizer(models.BPE())
     learner.pre_tokenizer = cut
-    sources = sorted(Path(__file__).parents[1].rglob("*.py"))
+    sources = sorted((Path(__file__).parents[1] / "recipe").rglob("*.py"))
     trainer = trainers.BpeTrainer(
         vocab_size=_LEARNED,
         initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
