@@ -33,7 +33,7 @@ from recipe.run.arguments import Parser, text
 from recipe.run.ending import errors_in_one_line
 from recipe.run.errors import DataError
 from recipe.run.typed import finite
-from recipe.study import offline_command
+from recipe.study import offline_hints
 from recipe.verify.answer import unasked_warning
 from recipe.verify.pool.workers import VerifierPool
 
@@ -252,7 +252,7 @@ def _write_columns(name: str, command: ModuleType, argv: Sequence[str]) -> None:
 
 
 _COMMANDS: dict[str, Callable[[Sequence[str]], None]] = {
-    "hints": partial(_write_columns, "hints", offline_command),
+    "hints": partial(_write_columns, "hints", offline_hints),
     "sources": _sources,
 }
 

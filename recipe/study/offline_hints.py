@@ -1,80 +1,166 @@
-"""Hints written beforehand: the columns ``hint_level_1``, ``hint_level_2``, ... for a file.
+"""The command ``main_prepare.py hints``: hints written beforehand, as columns of a file.
 
-Paid responses are kept (``hints.teacher_cache``), so the same command continues where
-it was stopped; the output appears only when it is complete.
+Responses are kept in the teacher's cache, so the same command asks for nothing twice; the output
+appears only when it is complete.
 """
 
 from __future__ import annotations
 
+import argparse
 import asyncio
-import itertools
+import json
+import logging
+import os
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn
 
 import pyarrow as pa
 
 from recipe.hint.hints.base import HintResult, HintSource, WrittenText
-from recipe.hint.hints.leak import Equal, find_leaks
+from recipe.hint.hints.leak import Equal, find_leaks, graded_equal
+from recipe.hint.hints.teacher_settings import TeacherSampling, TeacherSettings
+from recipe.hint.methods import RELEASED
 from recipe.hint.prompt import Message
+from recipe.hint.settings import HintSettings, build_method, read_texts
 from recipe.problems.columns import check_target, read_problems, read_table, write_table
 from recipe.problems.progress import progress
-from recipe.problems.schema import HINT_COLUMN, HINT_COLUMN_PREFIX, Problem
+from recipe.problems.schema import HINT_COLUMN, HINT_COLUMN_PREFIX
 from recipe.run.errors import DataError
+from recipe.run.typed import finite
+from recipe.verify.pool.workers import VerifierPool
 
-GIVE_UP = 20  # hint levels in a row that the endpoint failed to write
-_NUM_ASKED = 256  # hint levels under way; the source has a limit of its own for its requests
-# Nothing is wrong with the problem: asking again may help.
-_UNFINISHED = "generation_failed"
+logger = logging.getLogger(__name__)
+
+DESCRIPTION = """Writes the columns hint_level_1, hint_level_2, hint_level_3 with any served model.
+
+main_prepare.py hints IN.parquet OUT.parquet --model NAME [--url http://localhost:8000/v1]
+
+A local model is served by `vllm serve MODEL`. The same command continues after a stop or a failure:
+responses are kept in --cache. --api-key-env names the environment variable that holds the key of
+an endpoint.
+"""
+_FAILED = "generation_failed"  # nothing is wrong with the problem: asking again may help
+_NUM_ASKED = 256  # sets of hints asked for at once; the teacher has a limit of its own
 
 
 @dataclass(frozen=True, slots=True)
 class OfflineReport:
-    """What became of the hints of a file.
-
-    ``statuses`` counts sets of hints; ``calls`` requests, and ``tokens`` those of their responses.
-    ``num_leaking`` of ``num_hints`` texts hold the final answer; -1 if that was not checked.
-    """
+    """What became of the hints of a file, problem by problem, and how many hold the answer."""
 
     path: str
-    num_problems: int
-    num_without_hint: int
-    statuses: dict[str, int] = field(default_factory=dict)
-    calls: int = 0
-    tokens: int = 0
-    num_hints: int = 0
-    num_leaking: int = -1
+    results_P: Sequence[Sequence[HintResult]]
+    num_leaking: int
 
     def summary(self) -> str:
         """Return lines for the end of the command."""
-        counts = ", ".join(f"{count} {status}" for status, count in sorted(self.statuses.items()))
-        lines = [
-            f"{self.path}: {self.num_problems} problems, {self.num_without_hint} without a hint",
-            f"sets of hints: {counts}; {self.calls} requests, {self.tokens} tokens of responses",
-        ]
-        if self.num_leaking >= 0:
-            lines.append(f"{self.num_leaking} of {self.num_hints} hints hold the final answer")
-        return "\n".join(lines)
+        results = [each for found in self.results_P for each in found]
+        bare = sum(not any(each.hint_levels.hints_L for each in found) for found in self.results_P)
+        statuses = sorted(Counter(each.status for each in results).items())
+        counts = ", ".join(f"{count} {status}" for status, count in statuses)
+        calls, tokens = sum(each.calls for each in results), sum(each.tokens for each in results)
+        num_hints = sum(len(each.hint_levels.hints_L) for each in results)
+        return (
+            f"{self.path}: {len(self.results_P)} problems, {bare} without a hint\n"
+            f"sets of hints: {counts}; {calls} requests, {tokens} tokens of responses\n"
+            f"{self.num_leaking} of {num_hints} hints hold the final answer"
+        )
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments; the defaults are those of the settings ``hint.*``."""
+    hints, teacher = HintSettings(), TeacherSettings()
+    parser.add_argument("input", type=Path, metavar="IN.parquet")
+    parser.add_argument("output", type=Path, metavar="OUT.parquet")
+    parser.add_argument("--model", required=True, help="name the endpoint knows it by")
+    parser.add_argument("--url", default="http://localhost:8000/v1")
+    parser.add_argument("--api-key-env", metavar="NAME", help="variable that holds the key")
+    parser.add_argument(
+        "--per-prompt", type=int, default=1, metavar="N", help="sets of hints per problem"
+    )
+    parser.add_argument("--cache", type=Path, help="folder of responses (default: OUT.answers)")
+    asking = parser.add_argument_group("what is asked")
+    asking.add_argument("--prompts", metavar="FILE.yaml", help="other texts, as in hint.prompts")
+    asking.add_argument("--max-level", type=int, default=hints.max_level)
+    asking.add_argument("--max-tokens", type=int, default=hints.max_tokens)
+    asking.add_argument("--temperature", type=finite, default=hints.temperature)
+    asking.add_argument("--top-p", type=finite, default=hints.top_p)
+    asking.add_argument("--seed", type=int, default=hints.seed)
+    asking.add_argument("--attempts", type=int, default=hints.attempts)
+    asking.add_argument(
+        "--body", type=json.loads, default={}, metavar="JSON", help="further fields of a request"
+    )
+    limits = parser.add_argument_group("limits")
+    limits.add_argument("--num-parallel", type=int, default=teacher.num_parallel)
+    limits.add_argument("--timeout-s", type=finite, default=teacher.timeout_s)
+    limits.add_argument("--num-retries", type=int, default=teacher.num_retries)
+
+
+def run(given: argparse.Namespace) -> OfflineReport:
+    """Write the file; the summary of the report is for the user.
+
+    Raises:
+        ConfigError: If an argument is out of range, or the key is missing; options have the names
+            of their settings.
+        DataError: If the input or the output cannot be used, or a set of hints is still missing.
+    """
+    from recipe.hint.hints.teacher import Teacher
+    from recipe.hint.hints.teacher_reach import check_reached
+
+    check_target(given.output)
+    same = ("prompts", "max_level", "max_tokens", "temperature", "top_p", "attempts")
+    hints = HintSettings(source="teacher", **{name: getattr(given, name) for name in same})
+    texts = read_texts(hints)
+    build_method({"method": RELEASED[0]}, hints)  # refuses the levels that a run would refuse
+    settings = TeacherSettings(
+        base_url=given.url,
+        model=given.model,
+        api_key_env=given.api_key_env,
+        num_ladders=given.per_prompt,
+        num_parallel=given.num_parallel,
+        timeout_s=given.timeout_s,
+        num_retries=given.num_retries,
+        cache_dir=str(given.cache or given.output.with_suffix(".answers")),
+        body=given.body,
+    )
+    if warning := check_reached(settings, os.environ):
+        logger.warning(warning)
+    sampling = TeacherSampling(given.temperature, given.top_p, given.max_tokens, given.seed)
+    teacher = Teacher(
+        settings,
+        texts=texts,
+        sampling=sampling,
+        attempts=given.attempts,
+        max_level=given.max_level,
+    )
+    with VerifierPool() as pool:
+        writing = write_offline_hints(
+            given.input,
+            given.output,
+            teacher,
+            max_level=given.max_level,
+            per_prompt=given.per_prompt,
+            equal=graded_equal(pool.grade_many),
+        )
+        return asyncio.run(writing)
 
 
 async def write_offline_hints(
-    in_path: str | Path,
-    out_path: str | Path,
+    in_path: Path,
+    out_path: Path,
     source: HintSource,
     *,
-    max_level: int = 3,
-    per_prompt: int = 1,
-    equal: Equal | None = None,
+    max_level: int,
+    per_prompt: int,
+    equal: Equal,
 ) -> OfflineReport:
     """Ask for ``per_prompt`` sets of hints per problem and write the file with their columns.
 
     A column holds a text, or with ``per_prompt`` above 1 a list in which text i of every level is
     of one set. It is null (or empty) where no hints could be read or the solution is missing.
     The rows, their order and their other columns stay as they are stored, with whatever fields they
-    have; hint columns that were there are replaced. What can be known about writing is checked
-    before anything is asked.
+    have; hint columns that were there are replaced.
 
     Args:
         in_path: A file of the parquet contract (docs/data.md).
@@ -85,106 +171,42 @@ async def write_offline_hints(
         equal: The verifier's equality, to count hints that hold the answer; none is removed.
 
     Raises:
-        DataError: If the input breaks the contract, if the output cannot be written, or if hints
-            failed for a reason that lies with the endpoint; no file is written then. After
-            ``GIVE_UP`` of them in a row the rest is not asked for.
+        DataError: If the input breaks the contract, or the endpoint failed; no file is written.
     """
-    check_target(out_path)
     problems, table = read_problems(in_path), read_table(in_path)
-    asked = _Asked(source, len(problems) * per_prompt)
-    results_P = await asked.all_of(problems, per_prompt)
-    if asked.failed:
-        _refuse(in_path, asked)
-    results = [result for results in results_P for result in results]
-    num_leaking = await _count_leaks(problems, results_P, equal) if equal else -1
-    table = _with_columns(table, results_P, max_level, is_list=per_prompt > 1)
-    try:
-        write_table(table, out_path)
-    except OSError as error:  # such as a disk that is full by now
+    asks = [(problem, number) for problem in problems for number in range(per_prompt)]
+    results: list[HintResult] = []
+    with progress("hints", total=len(asks), unit=" sets") as bar:
+        for start in range(0, len(asks), _NUM_ASKED):
+            some = asks[start : start + _NUM_ASKED]
+            found = await asyncio.gather(
+                *(source.write(problem, _no_policy, num_before=number) for problem, number in some)
+            )
+            results += found
+            bar.update(len(some))
+            asked = [each.status for each in found if each.calls]  # not from the cache
+            if asked and set(asked) == {_FAILED}:
+                break  # the endpoint answers nobody any more
+    if failed := [each.detail for each in results if each.status == _FAILED]:
+        left = len(asks) - len(results)
         raise DataError(
-            f"{out_path}: cannot be written: {error.strerror or error}; once it can be, the same"
-            " command asks for nothing again"
-        ) from error
-    return OfflineReport(
-        str(out_path),
-        len(problems),
-        sum(not any(each.hint_levels.hints_L for each in hint_levels) for hint_levels in results_P),
-        statuses=dict(Counter(result.status for result in results)),
-        calls=sum(result.calls for result in results),
-        tokens=sum(result.tokens for result in results),
-        num_hints=sum(len(result.hint_levels.hints_L) for result in results),
-        num_leaking=num_leaking,
-    )
-
-
-class _GivenUp(Exception):
-    """Too many hint levels in a row failed."""
-
-
-class _Asked:
-    """The hint levels of a file, with a bar that shows how far they are."""
-
-    def __init__(self, source: HintSource, num_sets: int) -> None:
-        self._source = source
-        self._num_in_a_row = 0
-        self.num_sets = num_sets
-        self.is_given_up = False
-        self.failed: list[HintResult] = []
-        self._bar = progress("hints", total=num_sets, unit=" sets")
-
-    async def all_of(self, problems: Sequence[Problem], per_prompt: int) -> list[list[HintResult]]:
-        """Ask for all, in the order of the problems; return nothing if it gave up."""
-        found: dict[tuple[int, int], HintResult] = {}
-        left = itertools.product(range(len(problems)), range(per_prompt))
-
-        async def ask() -> None:
-            for place, number in left:
-                found[place, number] = await self._one(problems[place], number)
-
-        try:
-            with self._bar:
-                async with asyncio.TaskGroup() as group:
-                    for _ in range(_NUM_ASKED):
-                        group.create_task(ask())
-        except* _GivenUp:
-            problems = []
-        sets = range(per_prompt)
-        return [[found[place, number] for number in sets] for place in range(len(problems))]
-
-    async def _one(self, problem: Problem, number: int) -> HintResult:
-        result = await self._source.write(problem, _no_policy, num_before=number)
-        self._bar.update()
-        if result.status == _UNFINISHED:
-            self.failed.append(result)
-            self._num_in_a_row += 1
-            self._bar.set_postfix(failed=len(self.failed), refresh=False)
-            if self._num_in_a_row == GIVE_UP:
-                self.is_given_up = True
-                raise _GivenUp
-        elif result.calls:  # one from the cache says nothing about the endpoint
-            self._num_in_a_row = 0
-        return result
+            f"{in_path}: {len(failed)} of {len(asks)} sets of hints are missing"
+            + (f", and {left} are not asked for" if left else "")
+            + f", so no file is written; the first: {failed[0]}. What is in the cache is kept: the "
+            "same command continues from here"
+        )
+    results_P = [results[at : at + per_prompt] for at in range(0, len(results), per_prompt)]
+    num_leaking = 0
+    for problem, found in zip(problems, results_P, strict=True):
+        hints = [hint for each in found for hint in each.hint_levels.hints_L]
+        num_leaking += sum(map(bool, await find_leaks(hints, problem, equal)))
+    write_table(_with_columns(table, results_P, max_level, is_list=per_prompt > 1), out_path)
+    return OfflineReport(str(out_path), results_P, num_leaking)
 
 
 async def _no_policy(messages: list[Message], attempt: int) -> WrittenText:
     """Return an empty text: there is no policy here."""
     return WrittenText("", 0)
-
-
-def _refuse(path: str | Path, asked: _Asked) -> NoReturn:
-    failed = asked.failed
-    reasons = Counter(result.detail.split(":")[0] or "no reason" for result in failed)
-    counts = ", ".join(f"{count} {reason}" for reason, count in reasons.most_common())
-    what = f"{len(failed)} of {asked.num_sets} sets of hints are missing ({counts})"
-    if asked.is_given_up:
-        what = (
-            f"{GIVE_UP} sets of hints in a row failed and the rest is not asked for "
-            f"(so far {counts})"
-        )
-    raise DataError(
-        f"{path}: {what}, so no file is written; the first: {failed[0].detail}. What is in "
-        "the cache is kept: the same command continues from here"
-    )
 
 
 def _with_columns(
@@ -205,14 +227,3 @@ def _with_columns(
 def _storable(text: str) -> str:
     """Return a text with half of a surrogate pair replaced, which no file of text can hold."""
     return text.encode("utf-8", "replace").decode()
-
-
-async def _count_leaks(
-    problems: Sequence[Problem], results_P: Sequence[Sequence[HintResult]], equal: Equal
-) -> int:
-    count = 0
-    pairs = zip(problems, results_P, strict=True)
-    for problem, results in progress("looking for answers in hints", pairs, total=len(problems)):
-        hints = [hint for result in results for hint in result.hint_levels.hints_L]
-        count += sum(map(bool, await find_leaks(hints, problem, equal)))
-    return count

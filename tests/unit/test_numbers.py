@@ -66,7 +66,7 @@ def test_verl_settings_are_looked_at_before_anything_else():
         (main_prepare.main, ["in.jsonl", "out.parquet", "--overlap-share"]),
         *(
             (main_prepare.main, ["hints", "in.parquet", "out.parquet", "--model=m", name])
-            for name in ("--temperature", "--top-p", "--timeout-s", "--backoff-s", "--max-wait-s")
+            for name in ("--temperature", "--top-p", "--timeout-s")
         ),
     ],
     ids=lambda given: given[-1] if isinstance(given, list) else "",

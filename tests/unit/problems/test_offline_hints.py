@@ -1,21 +1,22 @@
-"""The offline hints tool: columns, resuming, and the command against a real HTTP server."""
+"""Offline hints: columns, resuming, and the command against a real HTTP server."""
 
-import argparse
 import asyncio
 import json
 import threading
 from contextlib import contextmanager
 
+import pandas
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from chat_server import ChatServer, completion
 
+from recipe.hint import main_prepare
 from recipe.hint.hints.base import HintResult
 from recipe.hint.schema import HintLevels
-from recipe.problems.columns import make_row, read_file, write_rows
+from recipe.problems.columns import make_row, read_problems, write_rows
 from recipe.problems.schema import hint_columns
-from recipe.run.errors import ConfigError, DataError
-from recipe.study.offline_command import add_arguments, run
+from recipe.run.errors import DataError
 from recipe.study.offline_hints import write_offline_hints
 
 
@@ -35,6 +36,10 @@ class Fake:
         return HintResult("ok", HintLevels(hints), calls=1, tokens=5)
 
 
+async def equal(problem, candidates):
+    return [candidate == problem.answer for candidate in candidates]
+
+
 @pytest.fixture
 def in_path(tmp_path):
     rows = [
@@ -45,79 +50,110 @@ def in_path(tmp_path):
     return tmp_path / "in.parquet"
 
 
-def write(in_path, source, **changes):
+def write(in_path, source, *, max_level=3, per_prompt=1):
     out_path = in_path.with_name("out.parquet")
-    report = asyncio.run(write_offline_hints(in_path, out_path, source, **changes))
-    return report, pq.read_table(out_path).to_pylist()
+    writing = write_offline_hints(
+        in_path, out_path, source, max_level=max_level, per_prompt=per_prompt, equal=equal
+    )
+    return asyncio.run(writing).summary(), pq.read_table(out_path).to_pylist()
 
 
-def test_one_ladder_per_problem_is_three_columns_of_texts(in_path):
-    report, rows = write(in_path, Fake())
-    assert [row["hint_level_2"] for row in rows] == [f"p{i} 0 level 2, 42" for i in range(3)]
+def test_one_set_per_problem_is_three_columns_of_texts(in_path):
+    summary, rows = write(in_path, Fake({("p1", 0): "parse_failed"}))
+    assert [row["hint_level_2"] for row in rows] == ["p0 0 level 2, 42", None, "p2 0 level 2, 42"]
     assert [row["note"] for row in rows] == [0, 1, 2]
-    assert len(read_file(report.path).problems) == 3
-    assert (report.statuses, report.calls, report.tokens) == ({"ok": 3}, 3, 15)
+    assert len(read_problems(in_path.with_name("out.parquet"))) == 3
+    assert summary.splitlines()[1:] == [
+        "sets of hints: 2 ok, 1 parse_failed; 3 requests, 12 tokens of responses",
+        "6 of 6 hints hold the final answer",
+    ]
+    assert "3 problems, 1 without a hint" in summary
 
 
-def test_several_ladders_are_lists_in_which_a_place_is_one_ladder(in_path):
-    source = Fake({("p1", 3): "parse_failed"})
-    report, rows = write(in_path, source, per_prompt=10)
+def test_several_sets_are_lists_in_which_a_place_is_one_set(in_path):
+    lost = {("p1", 3): "parse_failed", **{("p2", number): "parse_failed" for number in range(10)}}
+    source = Fake(lost)
+    _, rows = write(in_path, source, per_prompt=10)
     assert sorted(source.asked) == [(f"p{i}", number) for i in range(3) for number in range(10)]
-    assert [len(row["hint_level_1"]) for row in rows] == [10, 9, 10]
+    assert [len(row["hint_level_1"]) for row in rows] == [10, 9, 0]
     for row in rows:
         weak, strong = row["hint_level_1"], row["hint_level_3"]
         assert [text.replace("level 1", "level 3") for text in weak] == strong
     assert rows[1]["hint_level_1"][3] == "p1 4 level 1, 42"
-    assert report.statuses == {"ok": 29, "parse_failed": 1}
-    assert report.num_without_hint == 0
-
-
-@pytest.mark.parametrize("per_prompt", [1, 2])
-def test_a_source_reads_what_was_written_and_sees_which_rows_have_none(in_path, per_prompt):
-    lost = {("p1", number): "parse_failed" for number in range(2)}
-    report, rows = write(in_path, Fake(lost), per_prompt=per_prompt)
     assert [[len(texts) for texts in hint_columns(row)] for row in rows] == [
-        [per_prompt] * 3,
+        [10] * 3,
+        [9] * 3,
         [0] * 3,
-        [per_prompt] * 3,
     ]
-    assert report.num_without_hint == 1
-    assert "3 problems, 1 without a hint" in report.summary()
-
-
-def test_old_hint_columns_are_replaced_also_in_place(in_path):
-    write(in_path, Fake())
-    out_path = in_path.with_name("out.parquet")
-    asyncio.run(write_offline_hints(out_path, out_path, Fake(), max_level=2, per_prompt=2))
-    assert {name for name in pq.read_table(out_path).column_names if name.startswith("hint")} == {
-        "hint_level_1",
-        "hint_level_2",
-    }
 
 
 def test_a_failure_of_the_endpoint_leaves_no_file(in_path):
     failed = Fake({("p2", 0): "generation_failed", ("p0", 0): "missing_solution"})
-    message = (
-        r"in\.parquet: 1 of 3 sets of hints are missing \(1 timeout\), so no file is written; "
-        r"the first: timeout: p2\. What is in the cache is kept: the same command continues from "
-        r"here"
-    )
-    with pytest.raises(DataError, match=message):
+    told = "1 of 3 sets of hints are missing, so no file is written; the first: timeout: p2"
+    with pytest.raises(DataError, match=told):
         write(in_path, failed)
     assert not in_path.with_name("out.parquet").exists()
 
 
-def test_hints_that_hold_the_answer_are_counted_and_kept(in_path):
-    async def equal(problem, candidates):
-        return [candidate == problem.answer for candidate in candidates]
-
-    report, rows = write(in_path, Fake({("p1", 0): "parse_failed"}), equal=equal)
-    assert (report.num_hints, report.num_leaking) == (6, 6)
-    assert rows[0]["hint_level_1"].endswith("42")
-    assert report.summary().endswith("6 of 6 hints hold the final answer")
+def test_an_endpoint_that_goes_away_is_not_asked_for_everything(in_path):
+    rows = [make_row(f"{i}?", "42", solution="way", row_id=f"p{i}") for i in range(1000)]
+    write_rows(rows, in_path)
+    gone = Fake({(f"p{i}", 0): "generation_failed" for i in range(10, 1000)})
+    with pytest.raises(DataError, match="502 of 1000 .* missing, and 488 are not asked for"):
+        write(in_path, gone)
 
 
-# -- the command ----------------------------------------------------------------------------------
+def stored(path, **columns):
+    """A file that another program wrote: two rows of the contract with ``columns`` beside."""
+    rows = [
+        {
+            "prompt": [{"role": "user", "content": f"Question {n}?", "name": "me"}],
+            "problem": f"Question {n}?",
+            "solution": "Count.",
+            "data_source": "toy",
+            "reward_model": {"style": "rule", "ground_truth": "4"},
+            "extra_info": {"index": f"p{n}"},
+        }
+        | {name: values[n] for name, values in columns.items()}
+        for n in range(2)
+    ]
+    pq.write_table(pa.Table.from_pylist(rows), path)
+    return path
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        {"extra_info": [{"index": n, "split": "train", "tags": ["k"]} for n in "01"]},
+        {"extra_info": [{"index": n} for n in (7, 8)]},
+        {"image": [b"\xff", None], "z": [None, None], "a": [{"b": [1]}, {}]},
+    ],
+)
+def test_every_other_column_stays_with_its_type_and_place(tmp_path, columns):
+    before = pq.read_table(stored(tmp_path / "in.parquet", **columns))
+    write(tmp_path / "in.parquet", Fake())
+    after = pq.read_table(tmp_path / "out.parquet")
+    assert after.select(before.column_names).equals(before)
+    assert after.column_names[len(before.column_names) :] == [f"hint_level_{n}" for n in (1, 2, 3)]
+
+
+def test_old_hints_are_replaced_and_an_index_and_the_types_stay(tmp_path):
+    path = stored(tmp_path / "in.parquet", hint_level_1=["old", "old"], hint_level_9=["x", "y"])
+    frame = pq.read_table(path).to_pandas().set_index(pandas.Index([5, 6], name="nr"))
+    frame.to_parquet(path)
+    write(path, Fake(), max_level=2)
+    again = pandas.read_parquet(tmp_path / "out.parquet")
+    assert list(again.index) == [5, 6]
+    assert list(again["hint_level_1"]) == ["p0 0 level 1, 42", "p1 0 level 1, 42"]
+    assert "hint_level_9" not in again
+    # Columns without a hint are of texts, so that files can be joined.
+    lost = Fake({(f"p{n}", 0): "parse_failed" for n in range(2)})
+    write(path, lost)
+    schema = pq.read_schema(tmp_path / "out.parquet")
+    assert schema.field("hint_level_1").type == pa.string()
+
+
+# -- the command
 
 
 @contextmanager
@@ -141,75 +177,41 @@ def served(script=None):
         thread.join(10)
 
 
-def command(in_path, server, *more):
-    parser = argparse.ArgumentParser()
-    add_arguments(parser)
+def command(in_path, url, *more):
     out_path = in_path.with_name("out.parquet")
-    given = [
-        str(in_path),
-        str(out_path),
-        "--model",
-        "m",
-        "--url",
-        server.url,
-        "--backoff-s",
-        "0.001",
-    ]
-    return run(parser.parse_args([*given, *more])), pq.read_table(out_path).to_pylist()
+    main_prepare.main(["hints", str(in_path), str(out_path), "--model=m", f"--url={url}", *more])
+    return pq.read_table(out_path).to_pylist()
 
 
-def test_the_command_asks_an_endpoint_and_goes_on_where_it_stopped(in_path):
+def test_the_command_asks_an_endpoint_and_goes_on_where_it_stopped(in_path, capsys):
     def lost(body, number):
         is_second = "way 1" in body["messages"][1]["content"]
         return "500" if is_second else completion()
 
-    with served(lost) as server:
-        with pytest.raises(DataError, match=r"1 of 3 sets of hints are missing \(1 server_error\)"):
-            command(in_path, server, "--num-retries", "1")
-        assert len(server.requests) == 4  # p0, p1 twice, p2
+    with served(lost) as server, pytest.raises(SystemExit, match="2"):
+        command(in_path, server.url, "--num-retries=0")
+    assert len(server.requests) == 3
+    err = capsys.readouterr().err
+    assert (
+        "1 of 3 sets of hints are missing" in err and not in_path.with_name("out.parquet").exists()
+    )
     with served() as server:
-        report, rows = command(in_path, server)
-        assert len(server.requests) == 1
+        rows = command(in_path, server.url)
+    assert len(server.requests) == 1
     assert [row["hint_level_1"] for row in rows] == ["think"] * 3
-    assert (report.num_leaking, report.num_hints, report.calls) == (0, 9, 1)
+    assert "3 ok; 1 requests" in capsys.readouterr().out
 
 
-def test_the_command_asks_for_every_ladder_with_a_seed_of_its_own(in_path):
+def test_the_command_asks_for_every_set_with_a_seed_of_its_own(in_path):
     def numbered(body, number):
         seed = body["seed"]
         return completion(json.dumps({f"level_{n}": f"{n} of {seed}" for n in (1, 2, 3)}))
 
     with served(numbered) as server:
-        _, rows = command(in_path, server, "--per-prompt", "4", "--temperature", "0.7")
-        assert len(server.requests) == 12
-        assert {body["temperature"] for body in server.requests} == {0.7}
+        rows = command(in_path, server.url, "--per-prompt=4", "--temperature=0.7")
+    assert len(server.requests) == 12
+    assert {body["temperature"] for body in server.requests} == {0.7}
     assert [len(set(row["hint_level_1"])) for row in rows] == [4, 4, 4]
-
-
-def test_the_budget_stops_the_command_with_its_message(in_path):
-    with served() as server, pytest.raises(DataError, match=r"budget: 0 tokens are paid and"):
-        command(in_path, server, "--budget-tokens", "0")
-    assert server.requests == []
-
-
-@pytest.mark.parametrize(
-    ("more", "error", "message"),
-    [
-        (("--per-prompt", "0"), DataError, r"--per-prompt must be at least 1, got 0"),
-        (("--body", "[1]"), DataError, r"--body must be a JSON object such as .*, got '\[1\]'"),
-        (("--attempts", "0"), ConfigError, "--attempts 0 must be at least 1"),
-        (("--api-key-env", "NOT_SET_HERE"), ConfigError, r"NOT_SET_HERE, but this environment"),
-        (("--url", "nowhere"), ConfigError, "--url 'nowhere' must be like"),
-        (
-            ("--max-level", "5"),
-            ConfigError,
-            r"--max-level 5, but the built-in prompt asks for 3",
-        ),
-    ],
-)
-def test_a_wrong_argument_is_told(in_path, more, error, message):
-    with pytest.raises(error, match=message):
-        command(in_path, ChatServer(), *more)
 
 
 def test_more_levels_are_written_where_the_given_prompt_asks_for_them(in_path):
@@ -217,5 +219,31 @@ def test_more_levels_are_written_where_the_given_prompt_asks_for_them(in_path):
     prompts.write_text("hint_user: 'Write level_1 to level_5. {problem} {solution}'\n")
     five = json.dumps({f"level_{n}": f"hint {n}" for n in range(1, 6)})
     with served(lambda body, number: completion(five)) as server:
-        _, rows = command(in_path, server, "--max-level", "5", "--prompts", str(prompts))
+        rows = command(in_path, server.url, "--max-level=5", "--prompts", str(prompts))
     assert [row["hint_level_5"] for row in rows] == ["hint 5"] * 3
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (["--per-prompt=0"], "at least 1"),
+        (["--body=[1"], "argument --body: invalid loads value"),
+        (["--api-key-env=NOT_SET_HERE"], "NOT_SET_HERE"),
+        (["--max-level=5"], "built-in prompt asks for 3"),
+        ([], "cannot be asked: connection: "),
+    ],
+)
+def test_a_wrong_argument_and_a_dead_endpoint_are_one_line_before_anything_is_asked(
+    in_path, more, message, capsys
+):
+    with pytest.raises(SystemExit, match="2"):
+        command(in_path, "http://127.0.0.1:9/v1", *more)
+    err = capsys.readouterr().err
+    assert message in err and err.count("\n") == 1
+    assert not in_path.with_name("out.parquet").exists()
+
+
+def test_a_file_that_cannot_be_written_is_told_before_anything_is_asked(in_path, capsys):
+    with pytest.raises(SystemExit, match="2"):
+        main_prepare.main(["hints", str(in_path), "out.jsonl", "--model=m", "--url=nowhere"])
+    assert "the name must end in .parquet" in capsys.readouterr().err
