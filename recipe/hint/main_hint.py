@@ -28,7 +28,9 @@ from recipe.hint.command.compose import (
 from recipe.hint.command.help import help_text
 from recipe.run.ending import errors_in_one_line
 from recipe.run.errors import ConfigError
-from recipe.study.multirun import Sweep, is_multirun
+from recipe.study.jobs import run_sweep
+
+_SWEEP = ("-m", "--multirun")
 
 
 def main() -> None:
@@ -79,13 +81,17 @@ def run_command(
         runs_here: Whether ``start`` trains in this process tree, not through other commands.
     """
     with settings_errors_in_one_line():
-        sweep = Sweep(script, *read_command(argv), own_arguments)
+        options, settings = read_command(argv)
+        mode = [each for each in settings if each.lower() == "hydra.mode=multirun"]
+        if mode or {*options} & {*_SWEEP}:
+            rest = [each for each in options if each not in _SWEEP]
+            run_sweep(
+                [script, *own_arguments], settings, rest, functools.partial(print, flush=True)
+            )
+            return
 
         @hydra.main(config_path=str(CONFIG_DIR), config_name="hint_trainer", version_base=None)
         def run(config: DictConfig) -> None:
-            if is_multirun():
-                print(sweep.run_job(config), flush=True)
-                return
             # In here too: Hydra would print the overrides beside an error that passes through it.
             with settings_errors_in_one_line():
                 from recipe.hint.adapter.attention import choose_attention
@@ -108,9 +114,8 @@ def run_command(
                     start(config)
 
         # Options last: one with an optional value would take the next setting for it.
-        sys.argv[1:] = [*sweep.settings, *sweep.folder_settings(), *sweep.options]
+        sys.argv[1:] = [*settings, *options]
         run()
-        sweep.check()
 
 
 def warm_processes(config: DictConfig) -> contextlib.AbstractContextManager[Any]:

@@ -46,7 +46,7 @@ from recipe.study.campaign import (
     Run,
     kept_file,
 )
-from recipe.study.multirun import quoted
+from recipe.study.jobs import quoted
 
 LOG = "campaign.log"
 # Without what a training may be given and an evaluation refuses: its weights have the adapter.
