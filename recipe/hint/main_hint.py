@@ -85,9 +85,7 @@ def run_command(
         mode = [each for each in settings if each.lower() == "hydra.mode=multirun"]
         if mode or {*options} & {*_SWEEP}:
             rest = [each for each in options if each not in _SWEEP]
-            run_sweep(
-                [script, *own_arguments], settings, rest, functools.partial(print, flush=True)
-            )
+            run_sweep([script, *own_arguments], settings, rest)
             return
 
         @hydra.main(config_path=str(CONFIG_DIR), config_name="hint_trainer", version_base=None)

@@ -129,19 +129,13 @@ class Driver:
         self.say(f"{job.name}: {why}")
 
 
-def run_sweep(
-    command: Sequence[str],
-    settings: Sequence[str],
-    options: Sequence[str],
-    say: Callable[[str], None],
-) -> None:
+def run_sweep(command: Sequence[str], settings: Sequence[str], options: Sequence[str]) -> None:
     """Run each job of ``--multirun`` in a folder of its own, one after the other.
 
     Args:
         command: The program that runs one job, and further arguments for it.
         settings: Those of the command line, sweeps included.
         options: Hydra's, without the one for the sweep.
-        say: Takes a line for the person at the console.
 
     Raises:
         ConfigError: If the folder of the whole sweep is not one for all jobs.
@@ -170,8 +164,8 @@ def run_sweep(
         place = [f"{_PLACES[1]}={quoted(str(root / name))}", f"{_PLACES[2]}={quoted(of_run)}"]
         once = iter([("run", [*command, *values, *place, *options])])
         jobs.append(Job(name, lambda once=once: next(once, None)))
-    say(f"{len(jobs)} jobs in {root}")
-    driver = Driver(1, say, retries=False)
+    print(f"{len(jobs)} jobs in {root}", flush=True)
+    driver = Driver(1, lambda line: print(line, flush=True), retries=False)
     driver.make(jobs)
     if driver.failed:
         shown = ", ".join(f"{name} ({why})" for name, why in driver.failed.items())
