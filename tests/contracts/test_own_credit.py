@@ -14,10 +14,11 @@ from verl.trainer.ppo.v1 import PPOTrainer, PPOTrainerSync
 
 from recipe.hint.adapter.credit import with_spread_padding
 from recipe.hint.adapter.models import ask_for_models
+from recipe.hint.credit.base import Credit
 from recipe.hint.methods.archer import Archer
+from recipe.hint.methods.base import Needs
 from recipe.hint.methods.grpo import Grpo
 from recipe.hint.methods.luffy import Luffy
-from recipe.hint.methods.own_credit import OwnCredit
 from recipe.hint.methods.sft import Sft
 
 
@@ -235,10 +236,8 @@ def test_each_token_of_a_solution_has_its_shaped_advantage(monkeypatch):
     assert metrics["credit/reference_t1/rows"] == 1
 
 
-class ByEntropy(OwnCredit):
+class ByEntropy(Credit):
     """Each row has the advantage 0.1, each token its entropy as its weight."""
-
-    needs_log_probs = True
 
     def advantages(self, rows):
         return np.full(len(rows), 0.1)
@@ -248,7 +247,9 @@ class ByEntropy(OwnCredit):
 
 
 def test_the_entropies_reach_a_method_that_reads_them(monkeypatch):
-    trainer, queue, batch, _ = after_log_probs(monkeypatch, ByEntropy(), [1, 1])
+    method = Grpo()
+    method.credit, method.needs = ByEntropy(), Needs(log_probs=True)
+    trainer, queue, batch, _ = after_log_probs(monkeypatch, method, [1, 1])
     trainer._compute_advantage(batch, {})
     # 0.1 x 0.5 for each token.
     assert advantages(queue, batch.keys)[0] == pytest.approx([0.05, 0.05])

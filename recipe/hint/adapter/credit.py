@@ -28,10 +28,10 @@ from recipe.hint.adapter.archer import AT_END, HEADS, UtteranceLearner, transiti
 from recipe.hint.adapter.critic import CriticWorker, UtteranceCriticWorker, turn_value_loss
 from recipe.hint.adapter.store import CREDIT_FIELD
 from recipe.hint.credit.archer import UtteranceCriticSettings
+from recipe.hint.credit.base import TokenStats
 from recipe.hint.credit.metrics import credit_metrics
 from recipe.hint.credit.rows import DROPPED, CreditRow
-from recipe.hint.credit.tokens import TokenStats
-from recipe.hint.methods import Method, OwnCredit
+from recipe.hint.methods import Method
 from recipe.run.checkpoints import REPLAY_FILE, is_within, step_folder
 from recipe.run.whole_file import whole_file
 
@@ -70,7 +70,7 @@ class CreditMixin(_Trainer):
 
     @property
     def _utterance_critic(self) -> UtteranceCriticSettings | None:
-        return self._method.utterance_critic if isinstance(self._method, OwnCredit) else None
+        return self._method.needs.utterance_critic
 
     def _setup(self) -> None:
         super()._setup()
@@ -86,7 +86,7 @@ class CreditMixin(_Trainer):
             if self._resumed_from and is_within(root, self._resumed_from):
                 with np.load(self._resumed_from / REPLAY_FILE, allow_pickle=False) as state:
                     self._learner.replay.load_state_dict(dict(state))
-        elif isinstance(self._method, OwnCredit) and self.use_critic:
+        elif self._method.credit and self.use_critic:
             self.critic_wg.set_loss_fn(turn_value_loss)
 
     def _save_checkpoint(self) -> None:
@@ -111,7 +111,7 @@ class CreditMixin(_Trainer):
     def _balance_batch(self, batch: Any, *args: Any, **kwargs: Any) -> Any:
         self._num_rows = len(batch)
         batch = super()._balance_batch(batch, *args, **kwargs)
-        if isinstance(self._method, OwnCredit):
+        if self._method.credit:
             is_padding_N = [bool(tag.get("is_padding")) for tag in batch.tags]
             order = with_spread_padding(is_padding_N, self._num_processes, self._num_updates)
             batch.reorder(order)
@@ -122,7 +122,7 @@ class CreditMixin(_Trainer):
 
         verl pads the batch to a multiple of it.
         """
-        if not isinstance(self._method, OwnCredit):
+        if self._method.credit is None:
             return super()._get_required_batch_multiple(dp_size)
         self._num_processes = dp_size
         share = self.config.data.train_batch_size // self.parameter_sync_step
@@ -211,7 +211,7 @@ class CreditMixin(_Trainer):
 
         An update takes its padding too, and divides by the real rows that it has on average.
         """
-        if not isinstance(self._method, OwnCredit):
+        if self._method.credit is None:
             yield
             return
         rollout = self.config.actor_rollout_ref.rollout
@@ -230,7 +230,7 @@ class CreditMixin(_Trainer):
 
     def _compute_advantage(self, batch: Any, metrics: dict) -> Any:
         """Compute verl's, for its rollout correction, and replace them by the method's."""
-        if not isinstance(self._method, OwnCredit):
+        if self._method.credit is None:
             batch = super()._compute_advantage(batch, metrics)
             algorithm = self.config.algorithm
             is_normed = algorithm.adv_estimator == AdvantageEstimator.GRPO
@@ -247,8 +247,8 @@ class CreditMixin(_Trainer):
             for row, index in zip(_credit_rows(data, real), real, strict=True)
         ]
         tokens = _token_stats(data, real)
-        advantages_N, own_NT = self._method.token_advantages(rows, tokens)
-        targets_N = self._method.value_targets(rows)
+        advantages_N, own_NT = self._method.credit.token_advantages(rows, tokens)
+        targets_N = self._method.credit.value_targets(rows)
         share = rows, advantages_N, tokens.kls_N, targets_N
         self._shares = [*self._shares, share]
         metrics.update(credit_metrics(*share))

@@ -14,7 +14,7 @@ from recipe.hint.hints.leak import LeakGuard, graded_equal
 from recipe.hint.hints.self_generated import SelfGenerated
 from recipe.hint.hints.solution_prefix import SolutionPrefix, unit_ends
 from recipe.hint.hints.teacher_settings import TeacherSampling
-from recipe.hint.methods import Method, MultiTurn
+from recipe.hint.methods import Method
 from recipe.hint.prompt import Texts
 from recipe.hint.rollout import RolloutParts
 from recipe.hint.settings import HintSettings, build_method, num_levels, read_texts, source_of
@@ -96,7 +96,7 @@ def teacher_of(
     Raises:
         ConfigError: If the address, the model, the key or the cache cannot be used.
     """
-    if not (isinstance(method, MultiTurn) and method.asks_teacher):
+    if not (method.settings.asks_teacher):
         return None
     how = TeacherSampling(
         sampling.temperature, sampling.top_p, rollout.response_length, settings.seed

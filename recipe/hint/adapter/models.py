@@ -7,7 +7,7 @@ import os
 from omegaconf import DictConfig, open_dict
 
 from recipe.hint.adapter.preflight.settings import MODEL_NODE, setting
-from recipe.hint.methods import Method, OwnCredit
+from recipe.hint.methods import Method
 from recipe.run.errors import ConfigError, one_line
 from recipe.run.paths import model_folder
 
@@ -45,12 +45,12 @@ def ask_for_models(config: DictConfig, method: Method) -> None:
     The queue has both log-probabilities then, and the method's own coefficients act on the
     advantages.
     """
-    if not isinstance(method, OwnCredit):
+    if method.credit is None:
         return
     with open_dict(config):
-        if method.needs_critic:
+        if method.needs.critic:
             config.critic.enable = True
-        if method.needs_reference:
+        if method.needs.reference:
             config.algorithm.use_kl_in_reward = True
             config.algorithm.kl_ctrl.type = "fixed"
             config.algorithm.kl_ctrl.kl_coef = 0.0

@@ -3,14 +3,13 @@
 from importlib.metadata import entry_points
 
 from recipe.hint.methods.archer import Archer
-from recipe.hint.methods.base import Method, MethodSettings
+from recipe.hint.methods.base import Method
+from recipe.hint.methods.base import MethodSettings as MethodSettings
 from recipe.hint.methods.fixed import Fixed
 from recipe.hint.methods.ghpo import Ghpo
 from recipe.hint.methods.grpo import Grpo
 from recipe.hint.methods.luffy import Luffy
 from recipe.hint.methods.mlmt import Mlmt
-from recipe.hint.methods.multi_turn import MultiTurn
-from recipe.hint.methods.own_credit import OwnCredit
 from recipe.hint.methods.sage import Sage
 from recipe.hint.methods.sage_light import SageLight
 from recipe.hint.methods.scaf import Scaf
@@ -36,8 +35,6 @@ METHODS: dict[str, type[Method]] = {
 }
 
 BASELINE = next(iter(METHODS))
-# Of earlier versions; another package may declare a method of such a name.
-REMOVED = ("rl-zvp", "seele", "prefix-rl")
 # Other packages declare methods of their own as entry points of this group.
 ENTRY_POINTS = "hint.methods"
 # Released by the authors of SAGE; benchmarks measure these by default.
@@ -72,32 +69,11 @@ def get_method(name: str) -> type[Method]:
     """Return the method class of a ``trainer.method`` value.
 
     Raises:
-        ConfigError: If there is none of that name, or it has to derive from another class.
+        ConfigError: If there is none of that name.
     """
-    if name in REMOVED and name not in METHODS:
-        raise ConfigError(
-            f"trainer.method={name} was removed; choose another method, or declare it in a package "
-            f"of your own (docs/new_method.md)"
-        )
     if name not in METHODS:
         raise ConfigError(
-            f"trainer.method={name!r} is not a method; choose one of {', '.join(sorted(METHODS))}"
+            f"trainer.method={name!r} is not a method; choose one of {', '.join(sorted(METHODS))}, "
+            f"or declare it in a package of your own (docs/new_method.md)"
         )
-    cls = METHODS[name]
-    for says, what, base in (
-        (cls.has_own_credit, "has_own_credit", OwnCredit),
-        (cls.is_multi_turn, "is_multi_turn", MultiTurn),
-    ):
-        if says != issubclass(cls, base):
-            derive = f"derive it from {base.__module__}.{base.__name__}, and " if says else ""
-            raise ConfigError(
-                f"trainer.method={name}: {cls.__module__}.{cls.__name__} has {what}={says}, which "
-                f"{base.__name__} sets; {derive}leave {what} out"
-            )
-    own = cls.settings_cls
-    if not issubclass(own, MethodSettings) and {"unread", "guide", "solver"} & {*dir(own)}:
-        raise ConfigError(
-            f"trainer.method={name}: {own.__module__}.{own.__name__} has settings whose use "
-            f"depends on others; derive it from {MethodSettings.__module__}.MethodSettings"
-        )
-    return cls
+    return METHODS[name]

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from recipe.hint.credit.archer import UtteranceCriticSettings, utterance_advantages
+from recipe.hint.credit.base import Credit
 from recipe.hint.credit.baselines import rewards_of, state_values
 from recipe.hint.credit.rows import CreditRow
 from recipe.hint.credit.turn_level import next_rows, turn_gae
-from recipe.hint.methods.base import MethodSettings
-from recipe.hint.methods.multi_turn import MultiTurn
+from recipe.hint.methods.base import Method, MethodSettings, Needs, check_at_least
 from recipe.hint.methods.prompts import Revise
 from recipe.hint.schema import ProblemState
 from recipe.hint.turns import Decision, Round, Row, Sample, Train, conversation_to, places, turn_at
@@ -54,16 +54,13 @@ class ArcherSettings(MethodSettings):
     expectile: float | None = None
 
     def __post_init__(self) -> None:
-        for name in ("updates", "batch_size", "capacity"):
-            if getattr(self, name) < 1:
-                raise ConfigError(f"hint.archer.{name}={getattr(self, name)} must be at least 1")
+        check_at_least("hint.archer", self, 1, "updates", "batch_size", "capacity")
+        check_at_least("hint.archer", self, 0, "kl_coef")
         for name in ("gamma", "lam", "tau"):
             if not 0 <= getattr(self, name) <= 1:
                 raise ConfigError(f"hint.archer.{name}={getattr(self, name)} must be in [0, 1]")
         if self.tau == 0:
             raise ConfigError("hint.archer.tau=0 never moves the target; give it above 0")
-        if self.kl_coef < 0:
-            raise ConfigError(f"hint.archer.kl_coef={self.kl_coef} must not be negative")
         if self.expectile is not None and not 0.5 <= self.expectile < 1:
             raise ConfigError(
                 f"hint.archer.expectile={self.expectile} must be from 0.5 to below 1, or null"
@@ -80,7 +77,46 @@ class ArcherSettings(MethodSettings):
         return found
 
 
-class Archer(MultiTurn):
+@dataclass(frozen=True)
+class TurnGae(Credit):
+    """GAE over the turns, on verl's critic."""
+
+    gamma: float
+    lam: float
+
+    def advantages(self, rows: Sequence[CreditRow]) -> np.ndarray:
+        """Return the advantages, shape (N,)."""
+        following_N = next_rows(rows)
+        return turn_gae(rewards_of(rows), state_values(rows), following_N, self.gamma, self.lam)
+
+    def value_targets(self, rows: Sequence[CreditRow]) -> np.ndarray:
+        """Return the lambda-returns, shape (N,)."""
+        return state_values(rows) + self.advantages(rows)
+
+
+@dataclass(frozen=True)
+class UtteranceCredit(Credit):
+    """What the critic of utterances says: min Q - min V."""
+
+    gamma: float
+
+    def advantages(self, rows: Sequence[CreditRow]) -> np.ndarray:
+        """Return the advantages, shape (N,)."""
+        q_N2, v_N2 = (
+            np.array([[row.facts[f"{head}{i}"] for i in (1, 2)] for row in rows]).reshape(-1, 2)
+            for head in "qv"
+        )
+        return utterance_advantages(q_N2, v_N2)
+
+    def value_targets(self, rows: Sequence[CreditRow]) -> np.ndarray:
+        """Return the discounted rewards to come, shape (N,).
+
+        They only measure V: the critic computes its own targets.
+        """
+        return turn_gae(rewards_of(rows), np.zeros(len(rows)), next_rows(rows), self.gamma, 1.0)
+
+
+class Archer(Method):
     """Answer, then revise; each utterance earns Q - V of a critic that learns off policy.
 
     Source: Zhou et al. 2024, arXiv:2402.19446. Deviations: docs/lab/deviations.md#archer.
@@ -88,29 +124,23 @@ class Archer(MultiTurn):
 
     settings_cls = ArcherSettings
     settings_node = "hint.archer"
+    is_multi_turn = True
 
-    @property
-    def needs_reference(self) -> bool:
-        """Whether there is a KL coefficient above 0."""
-        return self.settings.kl_coef > 0
-
-    @property
-    def needs_critic(self) -> bool:
-        """Always."""
-        return True
-
-    @property
-    def compares_group(self) -> bool:
-        """Never: the baseline is the critic's value."""
-        return False
-
-    @property
-    def utterance_critic(self) -> UtteranceCriticSettings | None:
-        """The critic of utterances; ``lite`` uses verl's."""
-        if self.settings.variant == "lite":
-            return None
+    def __init__(self, **given: Any) -> None:
+        super().__init__(**given)
+        settings = self.settings
+        is_lite = settings.variant == "lite"
+        self.credit = (
+            TurnGae(settings.gamma, settings.lam) if is_lite else UtteranceCredit(settings.gamma)
+        )
         names = [each.name for each in fields(UtteranceCriticSettings)]
-        return UtteranceCriticSettings(**{name: getattr(self.settings, name) for name in names})
+        critic = UtteranceCriticSettings(**{name: getattr(settings, name) for name in names})
+        self.needs = Needs(
+            reference=settings.kl_coef > 0,
+            turn_critic=is_lite,
+            utterance_critic=None if is_lite else critic,
+            group=False,  # the baseline is the critic's value
+        )
 
     def react(self, problem: Problem, state: ProblemState, rounds: Sequence[Round]) -> Decision:
         """Continue every first turn (``bandit`` does not), then train on all turns.
@@ -137,27 +167,3 @@ class Archer(MultiTurn):
         if len(rounds) > 1 or self.settings.variant == "bandit":
             return None
         return Sample(Revise(), n=1, parents=places(rounds, 0))
-
-    def advantages(self, rows: Sequence[CreditRow]) -> np.ndarray:
-        """Return min Q - min V of each utterance, shape (N,); for ``lite`` GAE over the turns."""
-        if self.utterance_critic is None:
-            return self._gae(rows)
-        q_N2, v_N2 = (
-            np.array([[row.facts[f"{head}{i}"] for i in (1, 2)] for row in rows]).reshape(-1, 2)
-            for head in "qv"
-        )
-        return utterance_advantages(q_N2, v_N2)
-
-    def value_targets(self, rows: Sequence[CreditRow]) -> np.ndarray:
-        """Return the lambda-returns for ``lite``, shape (N,), else the discounted rewards to come.
-
-        The latter only measure V: the critic of utterances computes its own targets.
-        """
-        if self.utterance_critic is None:
-            return state_values(rows) + self._gae(rows)
-        gamma = self.settings.gamma
-        return turn_gae(rewards_of(rows), np.zeros(len(rows)), next_rows(rows), gamma, 1.0)
-
-    def _gae(self, rows: Sequence[CreditRow]) -> np.ndarray:
-        gamma, lam = self.settings.gamma, self.settings.lam
-        return turn_gae(rewards_of(rows), state_values(rows), next_rows(rows), gamma, lam)

@@ -1,4 +1,4 @@
-"""Base class of all methods: one decision before sampling, and one after each round."""
+"""What a method is: one decision before sampling, one after each round, and what it needs."""
 
 from __future__ import annotations
 
@@ -6,12 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from recipe.hint.conversations import conversations
+from recipe.hint.credit.archer import UtteranceCriticSettings
+from recipe.hint.credit.base import Credit
 from recipe.hint.credit.rows import DROPPED
 from recipe.hint.prompt import Style
 from recipe.hint.schema import FINAL_HINT_FAILURES, ProblemState, seed_at
 from recipe.hint.turns import Bare, Decision, Place, Round, Row, Sample, Train, Turn, turn_at
 from recipe.problems.schema import Problem
-from recipe.run.errors import ConfigError
+from recipe.run.errors import ConfigError, TeacherSilentError
 
 
 @dataclass(frozen=True)
@@ -29,6 +32,44 @@ class MethodSettings:
 
 
 @dataclass(frozen=True)
+class Needs:
+    """What a method needs of its run, with the settings that it has.
+
+    Attributes:
+        solution: It trains on the reference solutions.
+        first_attempts: Texts of the column ``first_attempts`` that a prompt's conversations begin
+            with.
+        closed_prompt: The response itself must open <think>, not the chat template.
+        reference: Some row can have a KL coefficient above 0.
+        log_probs: The trainer's log-probabilities before the update, which verl's bypass mode does
+            not compute.
+        turn_critic: verl's critic, whose value is read before each turn.
+        utterance_critic: A critic of whole utterances, and how it learns.
+        critic_rows: Turns of the policy that do not train are published for the critic.
+        group: Advantages compare the responses of one group.
+        dropped_groups: A group may be dropped, which makes its rewards equal.
+        oracles: Settings that let a later turn depend on the verdict on an earlier one.
+    """
+
+    solution: bool = False
+    first_attempts: int = 0
+    closed_prompt: bool = False
+    reference: bool = False
+    log_probs: bool = False
+    turn_critic: bool = False
+    utterance_critic: UtteranceCriticSettings | None = None
+    critic_rows: bool = False
+    group: bool = True
+    dropped_groups: bool = False
+    oracles: tuple[str, ...] = ()
+
+    @property
+    def critic(self) -> bool:
+        """Whether there is a critic of either kind."""
+        return self.turn_critic or self.utterance_critic is not None
+
+
+@dataclass(frozen=True)
 class Draws:
     """A method's random draws, from the run's seed, the problem and its visits so far.
 
@@ -38,23 +79,18 @@ class Draws:
     seed: int = 1
     hint_dropout: float = 0.0
 
-    def uniform(self, what: str, problem: Problem, state: ProblemState) -> float:
-        """Return this visit's number in [0, 1) for the draw named ``what``."""
-        return seed_at(self.seed, what, problem.id, state.visits) / 2**31
-
     def drops_hint(self, problem: Problem, state: ProblemState) -> bool:
         """Return whether this prompt rollout goes without a hint."""
         if not self.hint_dropout or not state.highest_level:
             return False
         # The former name of hint dropout, kept so that a resumed run draws the same numbers.
-        return self.uniform("refresh", problem, state) < self.hint_dropout
+        return seed_at(self.seed, "refresh", problem.id, state.visits) / 2**31 < self.hint_dropout
 
 
 class Method:
-    """Decide what is sampled and what trains; as a base class: one group without a hint, as GRPO.
+    """Decide what is sampled and what trains; as it is: one group without a hint, as GRPO.
 
-    A method is pure and holds no state. Its attributes declare what it needs. Own credit is that of
-    ``OwnCredit`` (own_credit.py), several turns are those of ``MultiTurn`` (multi_turn.py).
+    A method is pure and holds no state.
 
     Attributes:
         settings_cls: A frozen dataclass of its settings; their defaults are the configuration's. It
@@ -64,16 +100,17 @@ class Method:
         source: The source of hints if ``hint.source`` names none.
         style: How hints enter the prompt if ``hint.style`` does not say.
         supports_dropout: Whether ``hint.dropout_share`` is read.
+        is_multi_turn: Whether conversations go on, in validation too: :meth:`next_turn`. The number
+            of rows varies, which verl's estimators do not take, so it has credit of its own.
+        stage1: Name of the setting of stage I's steps, where other implementations count those of
+            stage II (``stage2_steps``); empty: it has no stages.
+        phase_may_fill_run: Whether the first phase may take all steps of the run.
+        roles_alternate: Whether a solver and a guide can train in turns, as one policy or as two.
         max_level: Strongest hint level; 0 without hints.
         increments: Pieces that each level of the source is cut into, each a level of its own.
-        drops_groups: Whether a group may be dropped under verl's estimator, which makes its rewards
-            equal; not read where the method has credit of its own.
-        has_own_credit: Whether it is an ``OwnCredit``, which alone may say so.
-        is_multi_turn: Whether it is a ``MultiTurn``, likewise.
-        needs_solution: Whether it trains on the reference solutions.
-        must_open_think: Whether the response itself must open <think>; a chat template that opens
-            it is refused.
-        phase_may_fill_run: Whether the first phase may take all steps of the run.
+        needs: What the run has to provide.
+        credit: Credit of its own; ``None``: verl's estimator.
+        role_steps: Steps in a row that train the solver alone, then the guide alone; 0: both.
     """
 
     settings_cls: ClassVar[type[MethodSettings]] = MethodSettings
@@ -82,14 +119,15 @@ class Method:
     source: ClassVar[str] = "self_generated"
     style: ClassVar[Style] = "paper"
     supports_dropout: ClassVar[bool] = False
+    is_multi_turn: ClassVar[bool] = False
+    stage1: ClassVar[str] = ""
+    phase_may_fill_run: ClassVar[bool] = False
+    roles_alternate: ClassVar[bool] = False
     max_level: int = 0
     increments: int = 1
-    drops_groups: ClassVar[bool] = False
-    has_own_credit: ClassVar[bool] = False
-    is_multi_turn: ClassVar[bool] = False
-    needs_solution: ClassVar[bool] = False
-    must_open_think: bool = False
-    phase_may_fill_run: ClassVar[bool] = False
+    needs: Needs = Needs()
+    credit: Credit | None = None
+    role_steps: tuple[int, int] = (0, 0)
 
     def __init__(
         self, *, max_level: int = 0, settings: Any = None, draws: Draws | None = None
@@ -102,7 +140,7 @@ class Method:
         """Refuse settings that do not fit the run's.
 
         Args:
-            group_size: Responses of a whole group, G.
+            group_size: Responses of a complete group, G.
             use_kl_in_reward: Whether verl subtracts the KL from each reward.
             num_updates: Mini-batches of one batch.
 
@@ -113,6 +151,10 @@ class Method:
     def open(self, problem: Problem, state: ProblemState) -> Sample:
         """Decide what is sampled first: here a group without a hint."""
         return Sample()
+
+    def next_turn(self, problem: Problem, rounds: Sequence[Round]) -> Sample | None:
+        """Return the next turn's request; ``None`` where conversations end."""
+        return None
 
     def react(self, problem: Problem, state: ProblemState, rounds: Sequence[Round]) -> Decision:
         """Decide after each round: here train on it; without turns, sample a bare group."""
@@ -126,8 +168,13 @@ class Method:
         return turn.verdict.train_reward
 
     def validation(self) -> Method:
-        """Return what validation plays: one group without hints, unless the method has turns."""
-        return Method()
+        """Return what validation plays: one group without hints, or the same conversations."""
+        return FinalTurns(self) if self.is_multi_turn else Method()
+
+    @property
+    def first_phase(self) -> tuple[str, int]:
+        """Name and value, in steps, of the setting of the first phase's length; 0: no phase."""
+        return "", 0
 
     def check_steps(self, num_steps: int) -> None:
         """Refuse a run that is too short for the first phase.
@@ -143,11 +190,6 @@ class Method:
                 f"what follows; lower it, or raise trainer.total_training_steps"
             )
 
-    @property
-    def first_phase(self) -> tuple[str, int]:
-        """Name and value, in steps, of the setting of the first phase's length; 0: no phase."""
-        return "", 0
-
     def metrics(self) -> dict[str, float]:
         """Return constants to log at every step, names relative to ``hint/``."""
         return {}
@@ -158,22 +200,16 @@ class Method:
         return Train(tuple(self.row(rounds, Place(index, turn)) for turn in range(len(turns))))
 
     def train_last_sampled(self, rounds: Sequence[Round]) -> Train:
-        """Return the decision to train on the newest round that has turns.
-
-        Raises:
-            ValueError: If none has.
-        """
-        for index in reversed(range(len(rounds))):
-            if rounds[index].has_responses:
-                return self.train_round(rounds, index)
-        raise ValueError("no round was sampled; a method must sample one before it trains")
+        """Return the decision to train on the newest round that has turns."""
+        sampled = [index for index, each in enumerate(rounds) if each.has_responses]
+        return self.train_round(rounds, sampled[-1])
 
     def row(self, rounds: Sequence[Round], place: Place, group: str = "") -> Row:
         """Return a turn that trains with its own reward."""
         return Row(place, self.reward(turn_at(rounds, place)), group)
 
     def dropped(self, train: Train) -> Train:
-        """Return the same rows without a signal: they change neither policy nor critic."""
+        """Return the same rows without a gradient: they change neither policy nor critic."""
         rows = (
             Row(row.place, 0.0, row.group, weight=0.0, facts={**row.facts, DROPPED: 1.0})
             for row in train.rows
@@ -189,6 +225,46 @@ class Method:
             or last.hint_status in FINAL_HINT_FAILURES
             or last.level >= self.max_level
         )
+
+
+class FinalTurns(Method):
+    """Validate a multi-turn method: play its turns, keep each conversation's last graded one.
+
+    The row's facts compare that turn with the first one. Turns that would not train count too.
+    """
+
+    def __init__(self, method: Method) -> None:
+        super().__init__()
+        self._method = method
+
+    def open(self, problem: Problem, state: ProblemState) -> Sample:
+        """Return what the method samples first."""
+        return self._method.open(problem, state)
+
+    def react(self, problem: Problem, state: ProblemState, rounds: Sequence[Round]) -> Decision:
+        """Return the method's next turn, in the end the last turns with their facts.
+
+        Raises:
+            TeacherSilentError: If a teacher left a turn unanswered.
+        """
+        if request := self._method.next_turn(problem, rounds):
+            return request
+        for each in rounds:
+            if each.hint_status == "generation_failed":
+                raise TeacherSilentError(each.request.role)
+        found = conversations(rounds)
+        return Train(tuple(Row(each.last, each.acc_last, facts=each.facts) for each in found))
+
+
+def check_at_least(node: str, settings: Any, smallest: float, *names: str) -> None:
+    """Refuse settings below the smallest value.
+
+    Raises:
+        ConfigError: Naming the setting.
+    """
+    for name in names:
+        if (value := getattr(settings, name)) < smallest:
+            raise ConfigError(f"{node}.{name}={value} must be at least {smallest}")
 
 
 def check_below_group(name: str, value: int, group_size: int) -> None:

@@ -7,7 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from recipe.hint.methods.base import Method, MethodSettings, check_below_group, unhinted
+from recipe.hint.methods.base import (
+    Method,
+    MethodSettings,
+    Needs,
+    check_at_least,
+    check_below_group,
+    unhinted,
+)
 from recipe.hint.schema import FINAL_HINT_FAILURES, ProblemState
 from recipe.hint.turns import Decision, Hinted, Round, Sample, Turn, at_level
 from recipe.problems.schema import Problem
@@ -41,9 +48,8 @@ class GhpoSettings(MethodSettings):
     format_weight: float = 0.5
 
     def __post_init__(self) -> None:
-        for name in ("cold_start_steps", "max_solved", "accuracy_weight", "format_weight"):
-            if getattr(self, name) < 0:
-                raise ConfigError(f"hint.ghpo.{name}={getattr(self, name)} must not be negative")
+        names = ("cold_start_steps", "max_solved", "accuracy_weight", "format_weight")
+        check_at_least("hint.ghpo", self, 0, *names)
         if self.accuracy_weight == 0:
             raise ConfigError(
                 "hint.ghpo.accuracy_weight=0 must be above 0: at 0 a right answer earns nothing"
@@ -69,7 +75,6 @@ class Ghpo(Method):
     settings_node = "hint.ghpo"
     uses_hints = True
     source = "solution_prefix"
-    drops_groups = True
 
     def __init__(self, *, max_level: int = 3, **given: Any) -> None:
         super().__init__(max_level=max_level, **given)
@@ -79,7 +84,7 @@ class Ghpo(Method):
                 f"hint.ghpo.level={level} must be from 1 to {max_level}, the number of levels "
                 f"(that of hint.prefix.ratios)"
             )
-        self.must_open_think = self.settings.format_weight > 0
+        self.needs = Needs(closed_prompt=self.settings.format_weight > 0, dropped_groups=True)
 
     def check_run(self, *, group_size: int, use_kl_in_reward: bool, num_updates: int = 1) -> None:
         """Refuse to drop groups if verl's KL penalty would make them train after all."""

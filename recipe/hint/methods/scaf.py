@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from recipe.hint.methods.base import Method, MethodSettings, check_below_group
+from recipe.hint.methods.base import Method, MethodSettings, check_at_least, check_below_group
 from recipe.hint.schema import ProblemState
 from recipe.hint.turns import Bare, Decision, Hinted, Place, Round, Sample, Train
 from recipe.problems.schema import Problem
-from recipe.run.errors import ConfigError
 
 
 @dataclass(frozen=True)
@@ -28,11 +27,8 @@ class ScafSettings(MethodSettings):
     warmup_steps: int = 50
 
     def __post_init__(self) -> None:
-        for name, smallest in (("increments", 1), ("rollouts", 1), ("warmup_steps", 0)):
-            if getattr(self, name) < smallest:
-                raise ConfigError(
-                    f"hint.scaf.{name}={getattr(self, name)} must be at least {smallest}"
-                )
+        check_at_least("hint.scaf", self, 1, "increments", "rollouts")
+        check_at_least("hint.scaf", self, 0, "warmup_steps")
 
 
 class Scaf(Method):

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any
 
 import numpy as np
 
+from recipe.hint.credit.base import Credit
 from recipe.hint.credit.baselines import grpo_advantages
 from recipe.hint.credit.rows import CreditRow
-from recipe.hint.methods.base import MethodSettings
-from recipe.hint.methods.own_credit import OwnCredit
+from recipe.hint.methods.base import Method, MethodSettings, Needs
 from recipe.hint.schema import ProblemState
 from recipe.hint.turns import Decision, Place, Round, Row, Sample, Train
 from recipe.problems.schema import Problem
@@ -35,28 +35,35 @@ class SftSettings(MethodSettings):
             )
 
 
-class Sft(OwnCredit):
+class SftCredit(Credit):
+    """Imitation of solutions, GRPO for what was sampled."""
+
+    def advantages(self, rows: Sequence[CreditRow]) -> np.ndarray:
+        """Return 1 for solutions and the advantages of GRPO for sampled rows, shape (N,)."""
+        return np.where([row.is_given for row in rows], 1.0, grpo_advantages(rows))
+
+
+class Sft(Method):
     """Raise the log-probability of the solutions' tokens; nothing is sampled meanwhile.
 
     Every row has the advantage 1, with which verl's loss at ratio 1 has the gradient of the
     log-likelihood.
     """
 
-    settings_cls: ClassVar[type] = SftSettings
-    settings_node: ClassVar[str] = "hint.sft"
-    needs_solution: ClassVar[bool] = True
-    needs_log_probs: ClassVar[bool] = True
-    phase_may_fill_run: ClassVar[bool] = True
+    settings_cls = SftSettings
+    settings_node = "hint.sft"
+    phase_may_fill_run = True
+    credit = SftCredit()
+
+    def __init__(self, **given: Any) -> None:
+        super().__init__(**given)
+        followed = self.settings.steps is not None  # by GRPO, which compares a group
+        self.needs = Needs(solution=True, log_probs=True, group=followed)
 
     @property
     def first_phase(self) -> tuple[str, int]:
         """The steps that imitate, if GRPO follows them."""
         return "steps", self.settings.steps or 0
-
-    @property
-    def compares_group(self) -> bool:
-        """Whether GRPO follows."""
-        return self.settings.steps is not None
 
     def open(self, problem: Problem, state: ProblemState) -> Sample:
         """Return the solution in the first steps, then a group."""
@@ -71,7 +78,3 @@ class Sft(OwnCredit):
         train = Train((Row(Place(0, 0), 1.0),))
         is_uncut = problem.solution.strip() and not rounds[0].turns[0].response.is_truncated
         return train if is_uncut else self.dropped(train)
-
-    def advantages(self, rows: Sequence[CreditRow]) -> np.ndarray:
-        """Return 1 for solutions and the advantages of GRPO for sampled rows, shape (N,)."""
-        return np.where([row.is_given for row in rows], 1.0, grpo_advantages(rows))

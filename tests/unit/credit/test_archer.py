@@ -44,14 +44,14 @@ def test_the_values_are_measured_against_the_discounted_rewards_that_come():
         CreditRow("p", "u", f"turn{turn + 1}", "solver", turn, session, reward, value=value)
         for session, turn, reward, value in said
     ]
-    found = Archer(settings=ArcherSettings(gamma=0.5)).value_targets(rows)
+    found = Archer(settings=ArcherSettings(gamma=0.5)).credit.value_targets(rows)
     # First turns: 0 + 0.5 x 1 and 1 + 0.5 x 1.
     assert found.tolist() == [0.5, 1.5, 1.0, 1.0]
     metrics = credit_metrics(rows, np.zeros(4), np.zeros(4), found)
     # Variance of the targets 1/4; of what V leaves, 0 and 1/2, 1/16.
     assert metrics["credit/solver_t1/explained_variance"] == 0.75
     bandit = Archer(settings=ArcherSettings(variant="bandit"))
-    assert bandit.value_targets(rows[:2]).tolist() == [0.0, 1.0]
+    assert bandit.credit.value_targets(rows[:2]).tolist() == [0.0, 1.0]
 
 
 def test_dropped_rows_are_no_part_of_the_metrics():

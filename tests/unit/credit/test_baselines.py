@@ -10,7 +10,7 @@ from recipe.hint.credit.baselines import (
     minus_baseline,
     state_values,
 )
-from recipe.hint.methods.score import progress_reward
+from recipe.hint.methods.dialogue import progress_reward
 
 
 def test_a_row_is_compared_with_the_mean_of_the_others_of_its_group():

@@ -8,6 +8,7 @@ import pytest
 from enumerated import THREE, Policy, bare, revised
 from updates import is_ascended, largest, own_update
 
+from recipe.hint.credit.base import Credit
 from recipe.hint.methods.archer import Archer, ArcherSettings
 from recipe.hint.schema import ProblemState
 
@@ -108,7 +109,7 @@ def test_a_v_that_knows_the_utterances_of_its_step_alone_takes_a_share_of_the_gr
     policy = Policy(THREE)
     scores = THREE.scores
 
-    class Fitted(Archer):
+    class Fitted(Credit):
         """Q is the reward, V the mean of Q over the utterances of the step."""
 
         def advantages(self, rows):
@@ -116,7 +117,8 @@ def test_a_v_that_knows_the_utterances_of_its_step_alone_takes_a_share_of_the_gr
             rewards_N = np.array([row.reward for row in rows])
             return rewards_N - [rewards_N[steps == each].mean() for each in steps]
 
-    method = Fitted(settings=ArcherSettings(variant="bandit"))
+    method = Archer(settings=ArcherSettings(variant="bandit"))
+    method.credit = Fitted()
     update = own_update(method, policy, state=STATE, group_size=group_size)
     share = (group_size - 1) / group_size
     assert is_ascended(update, policy, share * policy.mean(bare(), scores.__getitem__))

@@ -159,7 +159,7 @@ def test_the_full_gradient_raises_what_the_critic_regresses_on_after_the_feedbac
     for value_grad, more in (("stop", 0.0), ("full", 0.5)):
         method = mlmt(value_bonus=0.5, value_grad=value_grad)
         rows = [row.credit for way in every_outcome(method, policy) for row in way.outcome.rows]
-        found = method.value_targets(rows)
+        found = method.credit.value_targets(rows)
         for row, target in zip(rows, found, strict=True):
             assert target == row.reward + more * (row.role == "solver" and row.turn == 2)
 
@@ -169,7 +169,7 @@ def test_as_a_baseline_the_critic_learns_what_the_feedback_earns_with_its_bonus(
     method = mlmt(baseline="value", value_bonus=0.5)
     rows = [row.credit for way in every_outcome(method, Policy(TWO)) for row in way.outcome.rows]
     valued = [replace(row, value=0.25) for row in rows]
-    for row, target in zip(valued, method.value_targets(valued), strict=True):
+    for row, target in zip(valued, method.credit.value_targets(valued), strict=True):
         assert target == row.reward + 0.5 * 0.25 * (row.role == "guide")
 
 

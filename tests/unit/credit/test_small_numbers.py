@@ -10,11 +10,12 @@ from verl.utils import tensordict_utils as tu
 from recipe.hint.adapter import credit as runtime_credit
 from recipe.hint.credit.archer import UtteranceCriticSettings, soft_update
 from recipe.hint.credit.baselines import grpo_advantages
+from recipe.hint.credit.dialogue import GUIDE_TURN, PARENT_TURN
 from recipe.hint.credit.rows import DROPPED
 from recipe.hint.methods.archer import Archer, ArcherSettings
 from recipe.hint.methods.mlmt import Mlmt, MlmtSettings
-from recipe.hint.methods.score import PARENT_TURN, Score, ScoreSettings
-from recipe.hint.methods.score_guided import GUIDE_TURN, ScoreGuided, ScoreGuidedSettings
+from recipe.hint.methods.score import Score, ScoreSettings
+from recipe.hint.methods.score_guided import ScoreGuided, ScoreGuidedSettings
 from recipe.run.errors import ConfigError
 
 
@@ -29,15 +30,15 @@ def test_each_setting_of_the_critic_comes_from_the_setting_of_its_name():
     numbers = {"gamma": 0.9, "tau": 0.2, "updates": 3, "batch_size": 5, "capacity": 7}
     settings = ArcherSettings(**numbers, expectile=0.6)
     expected = UtteranceCriticSettings(**numbers, expectile=0.6)
-    assert Archer(settings=settings).utterance_critic == expected
+    assert Archer(settings=settings).needs.utterance_critic == expected
 
 
 def test_lite_regresses_on_its_lambda_returns():
     rows = [row(0.0, turn=0, value=0.5), row(1.0, turn=1, value=0.8)]
     lite = Archer(settings=ArcherSettings(variant="lite", gamma=0.9, lam=0.5))
     # The last: 1 - 0.8 = 0.2. The first: 0.9 * 0.8 - 0.5 + 0.9 * 0.5 * 0.2 = 0.31.
-    assert lite.advantages(rows).tolist() == pytest.approx([0.31, 0.2])
-    assert lite.value_targets(rows).tolist() == pytest.approx([0.81, 1.0])
+    assert lite.credit.advantages(rows).tolist() == pytest.approx([0.31, 0.2])
+    assert lite.credit.value_targets(rows).tolist() == pytest.approx([0.81, 1.0])
 
 
 def test_a_feedback_earns_the_mean_value_of_the_states_that_it_leads_to():
@@ -45,7 +46,7 @@ def test_a_feedback_earns_the_mean_value_of_the_states_that_it_leads_to():
     after = [row(0.0, turn=2, value=each, facts={PARENT_TURN: 0.0}) for each in (0.2, 0.8)]
     other = row(0.0, turn=2, value=9.0, facts={PARENT_TURN: 1.0})
     mlmt = Mlmt(settings=MlmtSettings(value_bonus=0.1, refinements=2))
-    [found, *rest] = mlmt._with_bonus([guide, *after, other])
+    [found, *rest] = mlmt.credit._with_bonus([guide, *after, other])
     assert found.reward == pytest.approx(0.5 + 0.1 * (0.2 + 0.8) / 2)
     assert rest == [*after, other]
 
@@ -95,9 +96,9 @@ def test_limits_of_stages_and_phases_are_included():
 
 def test_the_waiting_role_is_shown_to_the_critic_and_no_reference_serves_nobody():
     phases = {"t_low": 1, "t_high": 1, "value_bonus": 0.5}
-    assert Mlmt(settings=MlmtSettings(**phases)).publishes_critic_rows
+    assert Mlmt(settings=MlmtSettings(**phases)).needs.critic_rows
     frozen = ScoreGuidedSettings(stage1_steps=0, train_solver=False, guide_kl_coef=0.0)
-    assert not ScoreGuided(settings=frozen).needs_reference
+    assert not ScoreGuided(settings=frozen).needs.reference
 
 
 def test_archer_discounts_a_turn_by_default():

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from recipe.hint.credit.tokens import TokenStats, token_advantages
+from recipe.hint.credit.base import TokenStats, token_advantages
 
 
 def stats(k1_NT, mask_NT):

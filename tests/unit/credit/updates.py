@@ -14,8 +14,8 @@ from verl.utils import tensordict_utils as tu
 from verl.workers.config import FSDPActorConfig
 
 from recipe.hint.adapter import store
+from recipe.hint.credit.base import TokenStats
 from recipe.hint.credit.rows import CreditRow
-from recipe.hint.credit.tokens import TokenStats
 
 # verl's GRPO divides by the group's deviation plus this.
 EPSILON = 1e-6
@@ -93,7 +93,7 @@ def own_advantages(
     tokens = TokenStats(
         batch.log_probs(policy).detach().numpy(), batch.entropies(policy).numpy(), mask_NT, k1_NT
     )
-    return torch.from_numpy(method.token_advantages(rows, tokens)[1])
+    return torch.from_numpy(method.credit.token_advantages(rows, tokens)[1])
 
 
 def expected_update(

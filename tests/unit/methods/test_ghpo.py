@@ -107,7 +107,7 @@ def test_a_fixed_level_must_be_one_of_the_ratios():
 
 @pytest.mark.parametrize("name", ["cold_start_steps", "max_solved", "format_weight"])
 def test_negative_settings_are_refused(name):
-    with pytest.raises(ConfigError, match=rf"hint\.ghpo\.{name}=-1 must not be negative"):
+    with pytest.raises(ConfigError, match=rf"hint\.ghpo\.{name}=-1 must be at least 0"):
         GhpoSettings(**{name: -1})
 
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from fakes import problem, run
 
+from recipe.hint.credit.base import TokenStats
 from recipe.hint.credit.rows import CreditRow
-from recipe.hint.credit.tokens import TokenStats
 from recipe.hint.methods.cost import fewest_responses, most_responses
 from recipe.hint.methods.ghpo import Ghpo, GhpoSettings
 from recipe.hint.methods.luffy import Luffy, LuffySettings
@@ -32,7 +32,7 @@ def test_luffy_trains_on_the_group_and_the_solution_together():
     assert rewards == [0, 0, 0, 0, 1]
     assert [row.credit.is_given for row in outcome.rows] == [False] * 4 + [True]
     # Five rewards, mean 1/5, deviation 1/sqrt(5): a failed group of 4 has a gradient.
-    found = Luffy().advantages([row.credit for row in outcome.rows])
+    found = Luffy().credit.advantages([row.credit for row in outcome.rows])
     assert found.tolist() == pytest.approx([-0.4472] * 4 + [1.7889], abs=1e-3)
     assert sum(found) == pytest.approx(0, abs=1e-12)
     assert outcome.record.has_signal
@@ -42,7 +42,9 @@ def test_without_the_deviation_the_solution_weighs_as_much_as_the_group_fails():
     method = Luffy(settings=LuffySettings(norm_adv_by_std=False))
     for right, weight in (([0, 0, 0, 0], 0.8), ([1, 1, 0, 0], 0.4), ([1, 1, 1, 1], 0.0)):
         outcome = played(method, {0: right})
-        assert method.advantages([row.credit for row in outcome.rows])[-1] == pytest.approx(weight)
+        assert method.credit.advantages([row.credit for row in outcome.rows])[-1] == pytest.approx(
+            weight
+        )
 
 
 def test_a_tokens_weight_is_largest_where_its_probability_is_gamma():
@@ -51,7 +53,7 @@ def test_a_tokens_weight_is_largest_where_its_probability_is_gamma():
     rows = [CreditRow("p", "u", "", "", 0, 0, 1.0, is_given=given) for given in (True, False)]
     none_NT = np.zeros((2, 3))
     facts = TokenStats(np.log(probs_NT), none_NT, np.ones((2, 3)), none_NT)
-    given, sampled = Luffy().token_weights(rows, facts).tolist()
+    given, sampled = Luffy().credit.token_weights(rows, facts).tolist()
     assert given == pytest.approx([0.0001 / 0.101**2, 0.25, 0.1 / 1.1**2])
     assert sampled == [1.0, 1.0, 1.0]
 
@@ -88,7 +90,7 @@ def test_a_given_response_is_neither_sampled_nor_the_policys_accuracy():
 def test_sft_samples_nothing_and_drops_what_it_cannot_train_on():
     outcome = played(Sft())
     assert [row.credit.reward for row in outcome.rows] == [1.0]
-    assert Sft().advantages([row.credit for row in outcome.rows]).tolist() == [1.0]
+    assert Sft().credit.advantages([row.credit for row in outcome.rows]).tolist() == [1.0]
     assert most_responses(Sft(), 8) == fewest_responses(Sft(), 8) == 0
     assert most_responses(Luffy(), 8) == 8
     for solution in ("", "cut right"):

@@ -6,11 +6,12 @@ import pytest
 from talks import GUIDE, TurnEngine, play
 
 from recipe.hint.adapter import store
+from recipe.hint.credit.dialogue import PARENT_TURN
 from recipe.hint.methods.mlmt import Mlmt, MlmtSettings
-from recipe.hint.methods.score import PARENT_TURN
 from recipe.hint.methods.score_guided import ScoreGuided, ScoreGuidedSettings
 from recipe.hint.schema import ProblemState, Response
-from recipe.hint.turns import Place, RoleSampling, Round, Sample, Turn, places
+from recipe.hint.turns import Place, RoleSampling, Round, Sample, Turn
+from recipe.problems.schema import Problem
 from recipe.run.errors import ConfigError
 from recipe.verify.schema import Verdict
 
@@ -48,7 +49,7 @@ def test_a_conversation_without_room_trains_its_first_turn_also_where_another_wa
     """Turn 1 finds no prompt for feedback and turn 2 no answer: 0 and 1 train, 2 does not."""
     method = guided(guide="teacher", train_guide=False)
     first = tuple(Turn((), [1], Response([1], [0.0], "", False), RIGHT) for _ in range(3))
-    asked = method.after_first([Round(Sample(), first)], places([Round(Sample(), first)], 0))
+    asked = method.next_turn(Problem("p", (), "", "", "1"), [Round(Sample(), first)])
     feedback = Turn((), [1], Response([], [], "look", False), None, Place(0, 0))
     refined = Turn((), [1], Response([1], [0.0], "", False), RIGHT, Place(1, 0))
     rounds = [
@@ -56,7 +57,7 @@ def test_a_conversation_without_room_trains_its_first_turn_also_where_another_wa
         Round(asked, (feedback,), "generation_failed", without_prompt=(Place(0, 1),)),
         Round(Sample(parents=(Place(1, 0),)), (refined,)),
     ]
-    rows = method.solver_rows(ProblemState(step=STAGE1 + 1), rounds)
+    rows = method._solver_rows(ProblemState(step=STAGE1 + 1), rounds)
     assert [row.place for row in rows] == [Place(0, 0), Place(0, 1), Place(2, 0)]
 
 
@@ -82,7 +83,7 @@ def test_the_solver_earns_as_in_score_and_the_guide_what_the_refinement_is_worth
     ]
     assert {each.kl_coef for each in credits(outcome, "guide")} == {0.05}
     # The others' means: 1/2, 1/2, 1.
-    found = guided().advantages(credits(outcome, "guide"))
+    found = guided().credit.advantages(credits(outcome, "guide"))
     assert found == pytest.approx([0.5, 0.5, -1.0])
 
 
@@ -111,7 +112,7 @@ def test_of_a_role_that_never_trains_the_critic_learns_only_what_a_bonus_reads()
     assert not credits(talk(mlmt(train_guide=False, baseline="value"), right), "guide")
     # The guide's bonus is V before a refinement, which earns R: no stage and no alpha shapes it.
     method = mlmt(**frozen, value_bonus=0.5, value_grad="full")
-    assert method.publishes_critic_rows
+    assert method.needs.critic_rows
     found = credits(talk(method, right), "solver")
     assert [(each.turn, each.reward, each.weight) for each in found] == [(2, 1.0, 0), (2, 0.0, 0)]
 
@@ -231,9 +232,9 @@ def test_a_tree_gives_each_turn_the_mean_of_what_follows_and_each_level_its_base
     guide = credits(outcome, "guide")
     assert [each.group for each in guide] == ["guide-0.0"] * 2 + ["guide-0.1"] * 2
     # 1 against 1/2 and back; 0 against 0.
-    assert mlmt().advantages(guide).tolist() == [0.5, -0.5, 0.0, 0.0]
+    assert mlmt().credit.advantages(guide).tolist() == [0.5, -0.5, 0.0, 0.0]
     # Under one feedback: 1 against 1; 1 against 0 and back; 0 against 0.
-    assert mlmt().advantages(solver[2:]).tolist() == [0, 0, 1, -1, 0, 0, 0, 0]
+    assert mlmt().credit.advantages(solver[2:]).tolist() == [0, 0, 1, -1, 0, 0, 0, 0]
     assert len({each.group for each in solver[2:]}) == 4
 
 
@@ -284,7 +285,7 @@ def test_a_prompt_with_rows_for_the_critic_alone_is_one_without_a_signal():
 
 def test_what_has_a_temperature_of_its_own_is_not_compared_with_the_trainer():
     class ForTheCritic(Mlmt):
-        def critic_rows(self, rows):
+        def _critic_rows(self, rows):
             return tuple(replace(row, weight=0.0) for row in rows)
 
     settings = MlmtSettings(train_guide=False, guide_temperature=0.5, guide_max_tokens=5)
@@ -313,14 +314,14 @@ def test_validation_has_one_conversation_per_sample_even_of_a_tree():
     ("settings", "message"),
     [
         ({"train_guide": False, "train_solver": False}, "nothing would train"),
-        ({"guide_temperature": 0.7}, "guide_temperature=0.7 with train_guide=true"),
-        ({"guide_top_p": 0.9}, "guide_top_p=0.9 with train_guide=true"),
-        ({"guide_top_p": 1.5, "train_guide": False}, "guide_top_p=1.5 is out of range"),
+        ({"guide_temperature": 0.7}, "guide_temperature=0.7 must be null"),
+        ({"guide_top_p": 0.9}, "guide_top_p=0.9 must be null"),
+        ({"guide_top_p": 1.5, "train_guide": False}, "guide_top_p=1.5 must be null"),
         ({"guide_max_tokens": 0}, "guide_max_tokens=0 must be at least 1"),
-        ({"leak_penalty": -1.0}, r"hint.mlmt.leak_penalty=-1.0 must not be negative"),
+        ({"leak_penalty": -1.0}, r"hint.mlmt.leak_penalty=-1.0 must be at least 0"),
         ({"feedbacks": 0}, "hint.mlmt.feedbacks=0 must be at least 1"),
-        ({"t_low": 5}, "t_low=5 and t_high=0 take turns; give both"),
-        ({"t_low": 1, "t_high": 1, "train_guide": False}, "alternates between two roles"),
+        ({"t_low": 5}, "t_low=5 and t_high=0 take turns"),
+        ({"t_low": 1, "t_high": 1, "train_guide": False}, "take turns between two roles"),
     ],
 )
 def test_settings_that_contradict_each_other_are_refused(settings, message):
@@ -344,9 +345,9 @@ def test_by_default_the_guide_earns_the_critics_value_too_where_it_predicts_the_
 
 
 def test_settings_by_which_turns_know_the_verdict_are_named():
-    assert guided().verdict_dependent_settings == ()
+    assert guided().needs.oracles == ()
     method = guided(show_failed_test=True, feedback_only_if_wrong=True)
-    assert method.verdict_dependent_settings == ("show_failed_test", "feedback_only_if_wrong")
+    assert method.needs.oracles == ("show_failed_test", "feedback_only_if_wrong")
 
 
 def test_a_stage_of_a_solver_that_does_not_train_may_be_longer_than_the_run():

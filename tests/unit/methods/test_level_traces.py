@@ -179,7 +179,7 @@ def test_the_same_place_in_a_run_draws_the_same_seeds_and_another_step_draws_oth
 
 
 VARIANTS = {
-    **{name: cls(max_level=3) for name, cls in METHODS.items() if not cls.has_own_credit},
+    **{name: cls(max_level=3) for name, cls in METHODS.items() if not cls(max_level=3).credit},
     "sage that probes": Sage(
         max_level=3, settings=SearchSettings(probe_n=1, start="remembered", write_early=True)
     ),

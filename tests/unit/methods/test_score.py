@@ -91,12 +91,12 @@ def test_a_turn_is_compared_with_the_same_turn_of_the_other_conversations():
     outcome = talk({0: [0, 1, 0], 1: [1, 1, 0]})
     # Turn 1: 0, 1, 0; the others' means 1/2, 0, 1/2. Turn 2: 11, 1, 0; 1/2, 11/2, 6.
     expected = [-0.5, 1.0, -0.5, 10.5, -4.5, -6.0]
-    assert score().advantages(credits(outcome)) == pytest.approx(expected)
+    assert score().credit.advantages(credits(outcome)) == pytest.approx(expected)
 
 
 def test_equal_rewards_of_the_second_turn_give_it_no_gradient():
     outcome = talk({0: [0, 0], 1: [1, 1]})
-    assert score().advantages(credits(outcome)).tolist() == [0.0] * 4
+    assert score().credit.advantages(credits(outcome)).tolist() == [0.0] * 4
 
 
 class Broken(TurnEngine):
@@ -166,28 +166,28 @@ def test_adaptive_beta2_makes_the_kl_of_the_first_turns_as_large_as_the_signal_o
     method = score(adaptive_beta2=True)
     rows = credits(talk({0: [0, 0], 1: [1, 0]}, step=1))
     # |A| of turn 2: 1 and 1. The first turns' penalty: 0.1 x mean(1.5, 2.5) = 0.2, scaled by 5.
-    assert method.kl_coefs(rows, np.array([1.5, 2.5, 9.0, 9.0])) == pytest.approx(
+    assert method.credit.kl_coefs(rows, np.array([1.5, 2.5, 9.0, 9.0])) == pytest.approx(
         [0.5, 0.5, 0.01, 0.01]
     )
     # Log-ratios of both signs are a KL of their mean: 0.1 x (5 - 1) / 2 = 0.2 again.
-    assert method.kl_coefs(rows, np.array([5.0, -1.0, 9.0, 9.0]))[0] == pytest.approx(0.5)
+    assert method.credit.kl_coefs(rows, np.array([5.0, -1.0, 9.0, 9.0]))[0] == pytest.approx(0.5)
     # 0.1 x 0.05 is 200 times too small: scaled by 10 at most. In stage II nothing is scaled.
-    assert method.kl_coefs(rows, np.full(4, 0.05))[0] == pytest.approx(1.0)
+    assert method.credit.kl_coefs(rows, np.full(4, 0.05))[0] == pytest.approx(1.0)
     # Second turns alike, and so no advantage: a tenth, as with one that is next to none.
     alike = credits(talk({0: [0, 0], 1: [1, 1]}, step=1))
-    assert method.kl_coefs(alike, np.full(4, 0.05))[0] == pytest.approx(0.01)
+    assert method.credit.kl_coefs(alike, np.full(4, 0.05))[0] == pytest.approx(0.01)
     late = credits(talk({0: [0, 0], 1: [1, 0]}, step=99))
-    assert method.kl_coefs(late, np.full(4, 0.05)) == pytest.approx([0.01] * 4)
+    assert method.credit.kl_coefs(late, np.full(4, 0.05)) == pytest.approx([0.01] * 4)
     # A batch of both stages: what stage II earns, with its alpha, does not count.
     late = [replace(row, prompt_uid="late") for row in late]
-    assert method.kl_coefs([*rows, *late], np.array([1.5, 2.5, *[9.0] * 6])) == pytest.approx(
-        [0.5, 0.5, *[0.01] * 6]
-    )
+    assert method.credit.kl_coefs(
+        [*rows, *late], np.array([1.5, 2.5, *[9.0] * 6])
+    ) == pytest.approx([0.5, 0.5, *[0.01] * 6])
 
 
 def test_without_a_kl_coefficient_no_reference_is_needed():
-    assert score().needs_reference
-    assert not score(beta1=0.0, beta2=0.0).needs_reference
+    assert score().needs.reference
+    assert not score(beta1=0.0, beta2=0.0).needs.reference
 
 
 def test_validation_plays_the_same_turns_and_counts_the_last_ones():
@@ -208,5 +208,5 @@ def test_a_conversation_without_room_for_a_revision_counts_as_unchanged():
 
 @pytest.mark.parametrize("name", ["stage1_steps", "alpha", "beta1", "beta2", "offline_attempts"])
 def test_a_negative_number_is_refused(name):
-    with pytest.raises(ConfigError, match=rf"hint.score.{name}=-1 must not be negative"):
+    with pytest.raises(ConfigError, match=rf"hint.score.{name}=-1 must be at least 0"):
         ScoreSettings(**{name: -1})

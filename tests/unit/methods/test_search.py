@@ -84,7 +84,7 @@ def test_only_a_probe_says_when_to_stop(settings, asked):
 
 
 def test_a_negative_probe_is_refused():
-    with pytest.raises(ConfigError, match=r"hint\.search\.probe_n=-1 must be 0"):
+    with pytest.raises(ConfigError, match=r"hint\.search\.probe_n=-1 must be at least 0"):
         SearchSettings(probe_n=-1)
 
 

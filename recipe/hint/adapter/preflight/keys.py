@@ -24,7 +24,7 @@ from recipe.hint.adapter.preflight.settings import (
 )
 from recipe.hint.adapter.rewards import FUNCTION, KWARGS, MANAGER, grade_options, overlong_of
 from recipe.hint.command.compose import flat_names, nearest
-from recipe.hint.methods import Method, OwnCredit
+from recipe.hint.methods import Method
 from recipe.hint.settings import HintSettings, method_defaults, unread_settings
 from recipe.run.errors import ConfigError, VerifierError
 from recipe.verify.pool.processes import WorkerFactory
@@ -279,10 +279,10 @@ def _is_idle(config: DictConfig, name: str, method: Method, *, has_critic: bool)
         idle += names(MODEL_NODE, "lora_alpha target_modules exclude_modules")
     if setting(config, "trainer.resume_mode") != "resume_path":
         idle.append("trainer.resume_from_path")
-    if isinstance(method, OwnCredit):
+    if method.credit is not None:
         idle += _NOT_OF_OWN_CREDIT
-        idle += _NOT_OF_OWN_CRITIC if method.needs_critic else ()
-        idle += _NOT_OF_UTTERANCES if method.utterance_critic else ()
+        idle += _NOT_OF_OWN_CRITIC if method.needs.critic else ()
+        idle += _NOT_OF_UTTERANCES if method.needs.utterance_critic else ()
     low, high = (setting(config, f"{ACTOR}.clip_ratio_{end}") for end in ("low", "high"))
     is_replaced = name == f"{ACTOR}.clip_ratio" and None not in (low, high)
     return is_replaced or name.startswith(tuple(idle))

@@ -22,7 +22,7 @@ from recipe.hint.adapter.preflight.settings import (
 from recipe.hint.engine import Engine
 from recipe.hint.hints.base import WrittenText
 from recipe.hint.hints.teacher_settings import TeacherSampling
-from recipe.hint.methods import Method, MultiTurn, OwnCredit
+from recipe.hint.methods import Method
 from recipe.hint.prompt import Message, Texts
 from recipe.hint.rollout import PromptRollout, RolloutParts
 from recipe.hint.samples import NO_SAMPLES
@@ -66,11 +66,11 @@ def check_method(config: DictConfig, method: Method, sizes: Sizes) -> None:
         ConfigError: Naming the setting.
     """
     who = f"trainer.method={config.trainer.method}"
-    if isinstance(method, OwnCredit):
+    if method.credit is not None:
         _check_own_credit(config, method, who)
     estimator = setting(config, _ESTIMATOR)
-    is_verls = not isinstance(method, OwnCredit)
-    if is_verls and method.drops_groups and estimator in AGAINST_ALL:
+    is_verls = method.credit is None
+    if is_verls and method.needs.dropped_groups and estimator in AGAINST_ALL:
         raise ConfigError(
             f"{_ESTIMATOR}={estimator} does not work with {who}: a group that is dropped has equal "
             f"rewards, and this estimator compares them with more than the group"
@@ -86,17 +86,17 @@ def check_method(config: DictConfig, method: Method, sizes: Sizes) -> None:
     )
 
 
-def _check_own_credit(config: DictConfig, method: OwnCredit, who: str) -> None:
+def _check_own_credit(config: DictConfig, method: Method, who: str) -> None:
     needs = dict(_NEEDS)
-    if method.needs_reference:
+    if method.needs.reference:
         needs[f"{REF}.log_prob_use_dynamic_bsz"] = (True, _ROWS)
-    if method.needs_log_probs:
+    if method.needs.log_probs:
         why = "it reads the trainer's own log-probabilities, which are not computed then"
         needs["algorithm.rollout_correction.bypass_mode"] = (False, why)
-    if type(method).token_weights is not OwnCredit.token_weights:
+    if method.credit and method.credit.weighs_tokens:
         why = "it weighs each token, and other losses take one advantage a response"
         needs[f"{ACTOR}.policy_loss.loss_mode"] = ("vanilla", why)
-    if method.publishes_critic_rows:
+    if method.needs.critic_rows:
         why = "the role that does not train would train, whose rows go along for the critic"
         needs[f"{ACTOR}.entropy_coeff"] = (0, why)
     for name, (needed, why) in needs.items():
@@ -106,7 +106,7 @@ def _check_own_credit(config: DictConfig, method: OwnCredit, who: str) -> None:
                 f"{name}={text_of(value)} does not work with {who}: {why}; give "
                 f"{name}={text_of(needed)}"
             )
-    for name, allowed in _SCHEDULE.items() if method.utterance_critic else ():
+    for name, allowed in _SCHEDULE.items() if method.needs.utterance_critic else ():
         if (value := setting(config, name)) not in allowed:
             raise ConfigError(
                 f"{name}={value} does not work with {who}: verl's schedule moves at each of "
@@ -122,8 +122,8 @@ def _check_single(config: DictConfig, method: Method, who: str) -> None:
     # One that a library of the user's registers may do without.
     grouping = {each.value for each in AdvantageEstimator}.difference(_WITHOUT_GROUP)
     compares = estimator in grouping
-    if isinstance(method, OwnCredit):
-        compares = method.compares_group
+    if method.credit is not None:
+        compares = method.needs.group
     if compares or setting(config, _FILTER):
         raise ConfigError(
             f"{GROUP}=1 must be at least 2: {who} with {_ESTIMATOR}={estimator} compares the "
@@ -144,7 +144,7 @@ def check_phases(
     """
     method.check_steps(num_steps)
     node, (name, first) = method.settings_node, method.first_phase
-    low = method.role_steps[0] if isinstance(method, MultiTurn) else 0
+    low = method.role_steps[0]
     if sizes.mode != "sync":
         ahead = f"trainer.v1.{sizes.mode}.num_warmup_batches"
         lag = int(setting(config, ahead) or 0)  # of a fraction, the last step has its own prompts
@@ -183,18 +183,18 @@ def check_rows(
         ConfigError: If the template opens the thoughts that the text must open.
     """
     limit, who = setting(config, "data.max_response_length"), config.trainer.method
-    count = method.num_first_attempts if isinstance(method, MultiTurn) else 0
+    count = method.needs.first_attempts
     opens = bool(files) and _opens_thoughts(model, files[0].problems[0])
-    if opens and (method.needs_solution or method.must_open_think):
+    if opens and (method.needs.solution or method.needs.closed_prompt):
         raise ConfigError(
             f"trainer.method={who} needs a chat template that does not end the prompt with "
             f"<think>, for the response or the solution opens it; set "
             f"actor_rollout_ref.model.custom_chat_template"
-            f"{'' if method.needs_solution else f', or {method.settings_node}.format_weight=0'}"
+            f"{'' if method.needs.solution else f', or {method.settings_node}.format_weight=0'}"
         )
     for file in files:
         for row, problem in enumerate(file.problems):
-            needed = {"solution": [problem.solution]} if method.needs_solution else {}
+            needed = {"solution": [problem.solution]} if method.needs.solution else {}
             if count:
                 needed["first_attempts"] = [*problem.first_attempts[:count], *[""] * count][:count]
             for column, texts in needed.items():

@@ -48,7 +48,7 @@ from recipe.hint.adapter.preflight.settings import (
 from recipe.hint.adapter.preflight.sizes import check_sizes
 from recipe.hint.command.aliases import given_settings
 from recipe.hint.hints import teacher_settings
-from recipe.hint.methods import Method, MultiTurn, OwnCredit
+from recipe.hint.methods import Method
 from recipe.hint.methods.cost import fewest_responses, most_responses
 from recipe.hint.schema import seed_at
 from recipe.hint.settings import (
@@ -122,7 +122,7 @@ def preflight(config: DictConfig, argv: Sequence[str], *, num_policies: int = 1)
     changed = check_same_run(config)
     seed_engines(given, config, argv)
     check_phases(config, method, sizes, steps, has_critic=has_critic)
-    has_target = isinstance(method, OwnCredit) and method.utterance_critic is not None
+    has_target = method.credit is not None and method.needs.utterance_critic is not None
     size = checkpoint_bytes(config, model.num_parameters, critic_size, has_target=has_target)
     size = size * num_policies if size else size
     disk = check_disk(config, size, steps, has_critic=has_critic)
@@ -166,7 +166,7 @@ def check_teacher(config: DictConfig, method: Method, settings: HintSettings) ->
         ConfigError: If it cannot be asked, or its responses cannot be kept.
     """
     gives_hints = method.uses_hints and source_of(settings, method) == "teacher"
-    writes_turns = isinstance(method, MultiTurn) and method.asks_teacher
+    writes_turns = method.settings.asks_teacher
     if not (writes_turns or gives_hints):
         return []
     teacher_settings.check_teacher(settings.teacher, os.environ)
@@ -218,7 +218,7 @@ def model_warnings(
     method: Method, val: Sequence[ProblemFile], train: Sequence[ProblemFile] = ()
 ) -> list[str]:
     """Return warnings of accuracies that are not the policy's alone, or of trained problems."""
-    oracles = method.verdict_dependent_settings if isinstance(method, MultiTurn) else ()
+    oracles = method.needs.oracles
     trained = {Path(file.path).resolve() for file in train}
     return [
         *(
