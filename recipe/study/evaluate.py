@@ -14,7 +14,7 @@ from omegaconf import DictConfig, OmegaConf, open_dict
 
 from recipe.hint.adapter.hint_sources import teacher_of
 from recipe.hint.adapter.in_flight import problems_in_flight
-from recipe.hint.methods import METHODS, MultiTurn
+from recipe.hint.methods import METHODS
 from recipe.hint.rollout import RolloutParts
 from recipe.hint.samples import NO_SAMPLES
 from recipe.hint.settings import build_method, evaluated_method, read_texts, settings_of
@@ -98,7 +98,7 @@ def played_turns(config: DictConfig) -> dict[str, Any] | None:
         return None
     settings = settings_of(config)
     method = build_method(config.trainer, settings)
-    asks_teacher = isinstance(method, MultiTurn) and method.asks_teacher
+    asks_teacher = method.settings.asks_teacher
     teacher = {"teacher": settings.teacher.model} if asks_teacher else {}
     texts = asdict(read_texts(settings))
     return {"method": name, "settings": asdict(method.settings), "texts": texts} | teacher

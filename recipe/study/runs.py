@@ -120,6 +120,7 @@ class Run:
             return
         with open(path, "rb") as file:
             for line in file:
+                row: Any = None
                 try:
                     row = json.loads(line)
                     is_whole = isinstance(row["step"], int)

@@ -86,6 +86,8 @@ def new_model(tokenizer: PreTrainedTokenizerFast, seed: int) -> LlamaForCausalLM
     The architecture is Llama and not Qwen2: for Qwen2 folders Transformers 5 replaces the
     tokenizer's own splitting rules by those of Qwen2.
     """
+    eos, pad = tokenizer.eos_token_id, tokenizer.pad_token_id
+    assert isinstance(eos, int) and isinstance(pad, int)
     config = LlamaConfig(
         vocab_size=len(tokenizer),
         hidden_size=128,
@@ -97,8 +99,8 @@ def new_model(tokenizer: PreTrainedTokenizerFast, seed: int) -> LlamaForCausalLM
         rms_norm_eps=1e-6,
         tie_word_embeddings=True,
         bos_token_id=None,
-        eos_token_id=tokenizer.eos_token_id,
-        pad_token_id=tokenizer.pad_token_id,
+        eos_token_id=eos,
+        pad_token_id=pad,
         dtype="float32",
     )
     with torch.random.fork_rng(devices=[]):

@@ -239,9 +239,13 @@ def test_no_test_asserts_seconds():
     assert offenders == []
 
 
-def test_the_code_map_of_the_readme_is_under_500_lines_and_its_names_are_there():
-    whole = ["rollout.py", "methods/sage.py"]
-    parts = {"adapter/worker.py": "roll_out", "hints/self_generated.py": "SelfGenerated"}
+def test_the_code_map_of_the_readme_is_under_450_lines_and_its_names_are_there():
+    whole = ["rollout.py"]
+    parts = {
+        "adapter/worker.py": "roll_out",
+        "hints/self_generated.py": "SelfGenerated",
+        "methods/sage.py": "Sage",
+    }
     readme = (ROOT / "README.md").read_text("utf-8")
     total = sum(len((HINT / name).read_text("utf-8").splitlines()) for name in whole)
     for place, name in parts.items():
@@ -249,7 +253,7 @@ def test_the_code_map_of_the_readme_is_under_500_lines_and_its_names_are_there()
         [node] = [each for each in nodes if getattr(each, "name", None) == name]
         assert isinstance(node, ast.ClassDef | ast.AsyncFunctionDef) and node.end_lineno
         total += node.end_lineno - node.lineno + 1
-    assert total < 500
+    assert total < 450
     for name, place in (
         ("HintWorker.roll_out", "adapter/worker.py"),
         ("PromptRollout.run", "rollout.py"),
