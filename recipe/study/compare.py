@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from recipe.run.errors import DataError
-from recipe.study.estimators import Estimate, mean_of, paired_mean
+from recipe.study.estimators import Estimate, paired_mean
 from recipe.study.responses import Groups, drawn_with
-from recipe.study.results import GROUP_TITLES, assign_members, read_evaluation
+from recipe.study.results import read_evaluation
 from recipe.study.tables import markdown, percent
 
 _SOLVED = 0.5  # a run solves a problem when at least this share of its responses is correct
 _SHOWN = 3
-_LONGEST = 150  # characters of two settings that a note shows
+_LONGEST = 80  # characters of a setting that a note shows
 _OF_THE_MODEL = ("model", "weights", "num_samples")
 
 
@@ -42,14 +42,8 @@ def compare_groups(
 ) -> Comparison:
     """Pair the problems that both runs have; their K may differ.
 
-    Args:
-        first: Responses of one run by problem.
-        second: Those of the other.
-        benchmark: Its name, for messages.
-        should_intersect: Leave out problems that only one run has, instead of refusing.
-
     Raises:
-        DataError: The runs have different problems, or none in common.
+        DataError: The runs have different problems, unless they are to intersect.
     """
     alone = sorted(first.keys() ^ second.keys())
     common = sorted(first.keys() & second.keys())
@@ -83,7 +77,7 @@ def compare_runs(
     Args:
         first: Folder of a run, which holds ``evaluation``.
         second: Folder of another.
-        should_intersect: Pair the problems that both have, where they are not the same.
+        should_intersect: Leave out problems that only one run has, instead of refusing.
 
     Raises:
         DataError: A run is not finished, they share no benchmark, or their problems differ.
@@ -102,11 +96,6 @@ def compare_runs(
         )
         for name in shared
     }
-    macro = {
-        GROUP_TITLES[group]: _mean([found[name] for name in members.values()])
-        for group, members in assign_members(found).items()
-        if all(members.values())
-    }
     head = ["benchmark", "problems", f"A avg@{a['num_samples']}", f"B avg@{b['num_samples']}"]
     rows = [
         [
@@ -119,7 +108,7 @@ def compare_runs(
             str(each.num_gained),
             str(each.num_lost),
         ]
-        for name, each in {**found, **macro}.items()
+        for name, each in found.items()
     ]
     notes = [
         *_not_compared(a["benchmarks"], b["benchmarks"], found),
@@ -128,19 +117,6 @@ def compare_runs(
     models = [f"A: {first}: {a['model']}", f"B: {second}: {b['model']}", ""]
     table = markdown([*head, "B - A", "95 %", "gained", "lost"], rows)
     return [*models, *table, *([""] if notes else []), *notes]
-
-
-def _mean(parts: Sequence[Comparison]) -> Comparison:
-    """Return a group of benchmarks as their unweighted mean."""
-    return Comparison(
-        num_problems=sum(part.num_problems for part in parts),
-        num_left_out=sum(part.num_left_out for part in parts),
-        first=sum(part.first for part in parts) / len(parts),
-        second=sum(part.second for part in parts) / len(parts),
-        difference=mean_of([part.difference for part in parts]),
-        num_gained=sum(part.num_gained for part in parts),
-        num_lost=sum(part.num_lost for part in parts),
-    )
 
 
 def _not_compared(
@@ -162,8 +138,8 @@ def _not_compared(
 
 def _differing(a: Mapping[str, Any], b: Mapping[str, Any]) -> Iterator[str]:
     """Name what differs beside the model: there the comparison is of both together."""
+    # An earlier version did not write all of them; without turns there is no such key.
     for name in [each for each in {**a, **b} if (each in a and each in b) or each == "turns"]:
-        old, new = (json.dumps(each.get(name), sort_keys=True) for each in (a, b))
-        if old != new and name not in _OF_THE_MODEL:
-            values = f": {old} in A and {new} in B" if len(old + new) <= _LONGEST else ""
-            yield f"{name} differ{'' if name == 'files' else 's'}{values}"
+        if a.get(name) != b.get(name) and name not in _OF_THE_MODEL:
+            values = [json.dumps(each.get(name), sort_keys=True) for each in (a, b)]
+            yield f"{name} is not the same: {values[0]:.{_LONGEST}} in A, {values[1]:.{_LONGEST}} in B"

@@ -139,9 +139,8 @@ async def draw_responses(
 ) -> None:
     """Do all jobs; the first failure stops the others, and what was written stays.
 
-    A problem that the teacher leaves unanswered does not stop the others: the endpoint may refuse
-    this problem at every start. If it has answered none when all places have failed once, the
-    endpoint is at fault.
+    A problem that the teacher leaves unanswered does not: the endpoint may refuse it at every
+    start. If it has answered none when all places have failed once, the endpoint is at fault.
 
     Args:
         jobs: What to draw.
@@ -189,10 +188,7 @@ async def draw_responses(
 async def graded_rows(job: Job, *, engine: Any, seed: int) -> list[dict[str, Any]]:
     """Draw the missing responses to a problem's own conversation, whatever the method.
 
-    Args:
-        job: What to draw.
-        engine: Where responses and verdicts come from, K of a prompt.
-        seed: Root of all seeds (with benchmark, problem and number).
+    ``engine`` samples and grades K responses of a prompt; ``seed`` is the root of all seeds.
     """
     problem = job.problem
     prompt_ids = engine.render(problem.messages)
@@ -262,9 +258,9 @@ def _seconds_since(start: float) -> float:
 
 
 class Progress:
-    """Reports how many responses there are, and keeps each benchmark's time over all sessions.
+    """Says how many responses there are, and keeps each benchmark's time in ``clock.json``.
 
-    A benchmark's time runs from its first problem to its last; ``clock.json`` holds it.
+    A benchmark's time runs from its first problem to its last, over all sessions.
 
     Args:
         folder: ``RUN/evaluation``.
@@ -278,31 +274,20 @@ class Progress:
         kept = self._path.read_text("utf-8") if self._path.exists() else "{}"
         self._before: dict[str, float] = json.loads(kept)
         self._first: dict[str, float] = {}
-        self._last: dict[str, float] = {}
-        self._say, self._total = say, total
-        self._done_before = self._done = done
+        self._say, self._total, self._had, self._done = say, total, done, done
         self._said = 0.0
+        self.seconds = dict(self._before)
 
     def __call__(self, benchmark: str, count: int) -> None:
         """Count ``count`` more responses of a benchmark; not every call prints a line."""
         now = time.monotonic()
-        self._first.setdefault(benchmark, now)
-        self._last[benchmark] = now
+        spent = now - self._first.setdefault(benchmark, now)
+        self.seconds[benchmark] = round(self._before.get(benchmark, 0.0) + spent, 3)
         self._done += count
         if count and (now - self._said > _SAY_EVERY_S or self._done == self._total):
             self._said = now
-            spent = now - min(self._first.values())
-            left = spent * (self._total - self._done) / (self._done - self._done_before)
-            time_left = f"  {duration(left)} left" if left else ""
+            left = self._total - self._done
+            left_s = left * (now - min(self._first.values())) / (self._done - self._had)
+            time_left = f"  {duration(left_s)} left" if left else ""
             self._say(f"samples {self._done}/{self._total}{time_left}")
-            self.save()
-
-    def seconds(self, benchmark: str) -> float:
-        """Return the time up to the last call; 0 when there was none."""
-        spent = self._last.get(benchmark, 0.0) - self._first.get(benchmark, 0.0)
-        return round(self._before.get(benchmark, 0.0) + spent, 3)
-
-    def save(self) -> None:
-        """Keep the times for the next session."""
-        times = {name: self.seconds(name) for name in self._before | self._last}
-        write_whole(self._path, json.dumps(times, indent=1) + "\n")
+            write_whole(self._path, json.dumps(self.seconds, indent=1) + "\n")

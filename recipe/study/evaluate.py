@@ -66,11 +66,7 @@ def check_and_evaluate(config: DictConfig, argv: Sequence[str]) -> None:
 def apply_evaluation_mode(config: DictConfig, method: str, name: str = "evaluation") -> None:
     """Rewrite the settings of ``trainer.eval_only=true`` that have no meaning without training.
 
-    Args:
-        config: Changed in place.
-        method: What is evaluated: the one without hints, or one with several turns; for a question
-            the one that is asked.
-        name: What the run's folder begins with where none was named.
+    ``method`` is what is played, and ``name`` what a folder begins with that was not named.
     """
     rollout = config.actor_rollout_ref.rollout
     # Values that are not numbers are refused afterwards, with the other checks of numbers.
@@ -146,7 +142,6 @@ class EvaluationRunner(HintTaskRunner):
                     progress=progress,
                 )
                 asyncio.run(drawing)
-            progress.save()
         ids: dict[str, list[str]] = {}
         for problem in problems:
             ids.setdefault(problem.data_source, []).append(problem.id)
@@ -156,7 +151,7 @@ class EvaluationRunner(HintTaskRunner):
             model=settings["model"],
             sampling={name: settings[name] for name in _SAMPLING},
             num_responses=settings["num_samples"],
-            wall_s={name: progress.seconds(name) for name in ids},
+            wall_s=progress.seconds,
         )
         return {"drawn": missing}
 

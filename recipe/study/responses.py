@@ -28,22 +28,18 @@ _SHOWN = 3  # problems that a message lists
 class GradedResponse:
     """One line of a response file, without the text: a large benchmark has gigabytes of them.
 
-    ``sample`` is the response's number, 0..K-1; ``score`` is 1.0 when ``reason`` is ``correct``,
-    else 0.0. Fields that are not known are left out.
+    ``sample`` is the response's number, 0..K-1; ``facts`` are those of the conversation with
+    several turns that it ends (``Conversation.facts``), if they are known.
     """
 
     benchmark: str
     id: str
     sample: int
-    seed: int | None
     score: float
     reason: Reason
     extracted: str
-    prompt_tokens: int
     response_tokens: int
     is_truncated: bool
-    seconds: float
-    # Of a conversation with several turns, whose last one this is (``Conversation.facts``).
     facts: dict[str, float] | None = None
 
     @property
@@ -93,26 +89,15 @@ def append_responses(folder: Path, benchmark: str, rows: Sequence[dict[str, Any]
 
 
 def read_responses(folder: str | Path) -> dict[str, list[GradedResponse]]:
-    """Read all responses of an evaluation; nothing half-written is accepted.
+    """Read all responses below ``RUN/evaluation``, benchmark by benchmark.
 
     Texts are read and dropped one by one, so memory grows with the number of responses only.
 
-    Args:
-        folder: ``RUN/evaluation``.
-
-    Returns:
-        Benchmark -> its responses in the order of the files.
-
     Raises:
-        DataError: There are no files, or a line is not a response; names file and line.
+        DataError: A line is not a response, such as one that a kill has cut; names file and line.
     """
-    paths = sorted((Path(folder) / "samples").glob("*.jsonl"))
-    if not paths:
-        raise DataError(
-            f"{folder} holds no samples/*.jsonl; it is written by a run with trainer.eval_only=true"
-        )
     responses: defaultdict[str, list[GradedResponse]] = defaultdict(list)
-    for path in paths:
+    for path in sorted((Path(folder) / "samples").glob("*.jsonl")):
         with open(path, "rb") as lines:
             for number, line in enumerate(lines, 1):
                 try:
@@ -129,17 +114,12 @@ def read_responses(folder: str | Path) -> dict[str, list[GradedResponse]]:
 
 
 def resume_responses(folder: Path) -> Done:
-    """Take off the lines that a kill has cut, and return what is on disk already.
-
-    Raises:
-        DataError: If another line is not a response.
-    """
-    paths = list((folder / "samples").glob("*.jsonl"))
-    for path in paths:
+    """Take off the lines that a kill has cut, and return what is on disk already."""
+    for path in (folder / "samples").glob("*.jsonl"):
         with open(path, "rb+") as file:
             drop_fragment(file)
     done: defaultdict[tuple[str, str], set[int]] = defaultdict(set)
-    for benchmark, responses in (read_responses(folder) if paths else {}).items():
+    for benchmark, responses in read_responses(folder).items():
         for response in responses:
             done[benchmark, response.id].add(response.sample)
     return dict(done)
@@ -152,7 +132,7 @@ def complete_groups(
     benchmark: str,
     ids: Collection[str] = (),
 ) -> Groups:
-    """Group a benchmark's responses by problem, each problem with responses 0..K-1 exactly once.
+    """Group a benchmark's responses by problem, each with responses 0..K-1 exactly once.
 
     Args:
         responses: In any order.
@@ -164,11 +144,14 @@ def complete_groups(
         DataError: A (problem, number) pair is missing, repeated or unknown.
     """
     found: defaultdict[str, list[GradedResponse]] = defaultdict(list)
-    for response in responses:
+    for response in sorted(responses, key=lambda each: each.sample):
         found[response.id].append(response)
-    wanted, numbers = sorted(set(ids) or found), list(range(num_responses))
-    have = {name: sorted(each.sample for each in found.get(name, ())) for name in wanted}
-    wrong = [name for name in wanted if have[name] != numbers] + sorted(found.keys() - have.keys())
+    numbers = list(range(num_responses))
+    wrong = [
+        name
+        for name in sorted({*ids, *found})
+        if [each.sample for each in found[name]] != numbers or (ids and name not in ids)
+    ]
     if wrong:
         shown = ", ".join(map(repr, wrong[:_SHOWN])) + " ..." * (len(wrong) > _SHOWN)
         raise DataError(
@@ -176,4 +159,4 @@ def complete_groups(
             f"{num_responses - 1} once each; the same command draws missing ones, another "
             f"trainer.experiment_name starts a new evaluation"
         )
-    return {name: tuple(sorted(found[name], key=lambda each: each.sample)) for name in wanted}
+    return {name: tuple(found[name]) for name in sorted(found)}

@@ -37,7 +37,7 @@ GROUP_TITLES = {
     "in_distribution": "in-distribution average",
     "out_of_distribution": "out-of-distribution average",
 }
-_NOT_AVERAGED = ("problems", "samples", "timeouts", "errors", "reasons", "wall_s", "turns")
+_NOT_AVERAGED = {"problems", "samples", "timeouts", "errors", "reasons", "wall_s", "turns"}
 FORMAT = 1
 _RESULTS, _TABLE = "results.json", "table.md"
 # The last digit of a sum of floats may differ between processors.
@@ -98,24 +98,20 @@ def macro_averages(benchmarks: Mapping[str, dict[str, Any]]) -> dict[str, dict[s
     """
     result = {}
     for group, members in assign_members(benchmarks).items():
-        parts = [benchmarks[name] for name in members.values() if name]
-        missing = [member for member, name in members.items() if not name]
-        result[group] = {
-            "members": {member: name for member, name in members.items() if name},
-            "missing": missing,
-            "problems": sum(part["problems"] for part in parts),
-        }
+        parts = [benchmarks[name] for name in members.values()]
+        missing = [member for member in PAPER_GROUPS[group] if member not in members]
+        problems = sum(part["problems"] for part in parts)
+        result[group] = {"members": members, "missing": missing, "problems": problems}
         if not missing:
-            for key in parts[0]:
-                if key not in _NOT_AVERAGED:
-                    result[group][key] = sum(part[key] for part in parts) / len(parts)
+            for key in parts[0].keys() - _NOT_AVERAGED:
+                result[group][key] = sum(part[key] for part in parts) / len(parts)
             ends = [Estimate(part["avg"], part["avg_low"], part["avg_high"]) for part in parts]
             _, result[group]["avg_low"], result[group]["avg_high"] = mean_of(ends)
     return result
 
 
 def assign_members(benchmarks: Iterable[str]) -> dict[str, dict[str, str]]:
-    """Return per group, member -> the benchmark that stands for it; empty when none or several do.
+    """Return per group, member -> the one benchmark that stands for it, if one does.
 
     Names are compared without case, punctuation and what comes before a slash: ``MATH-500`` and
     ``org/math_500`` are ``math500``.
@@ -129,8 +125,7 @@ def assign_members(benchmarks: Iterable[str]) -> dict[str, dict[str, str]]:
         found.setdefault(plain(benchmark), []).append(benchmark)
     return {
         group: {
-            member: here[0] if len(here := found.get(plain(member), [])) == 1 else ""
-            for member in members
+            each: found[plain(each)][0] for each in members if len(found.get(plain(each), ())) == 1
         }
         for group, members in PAPER_GROUPS.items()
     }
@@ -167,12 +162,12 @@ def write_results(
             f"{folder} holds responses of {', '.join(extra)}, expected only {', '.join(ids)}; give "
             f"another trainer.experiment_name for another set of benchmarks"
         )
-    summaries = {}
-    for name, names in ids.items():
-        groups = complete_groups(responses.get(name, ()), num_responses, benchmark=name, ids=names)
-        summaries[name] = summarise(groups, num_responses) | {"wall_s": float(wall_s[name])}
+    groups = {
+        name: complete_groups(responses.get(name, ()), num_responses, benchmark=name, ids=of_name)
+        for name, of_name in ids.items()
+    }
     head = {"model": model, "sampling": dict(sampling), "num_samples": num_responses}
-    results = _results(head, summaries)
+    results = _results(head, groups, wall_s)
     write_whole(Path(folder) / _TABLE, "\n".join(evaluation_table(results)) + "\n")
     text = json.dumps(results, indent=1, allow_nan=False) + "\n"
     # Last: if it exists, so does the table.
@@ -202,54 +197,40 @@ def read_results(folder: str | Path) -> dict[str, Any]:
 
 
 def read_evaluation(folder: str | Path) -> tuple[dict[str, Any], dict[str, Groups]]:
-    """Read a finished evaluation: its results, and each benchmark's responses by problem.
+    """Read an evaluation's results, and each benchmark's responses by problem.
 
     Raises:
-        DataError: If it is not finished, a response is missing or repeated, or the responses are
-            not those of the results any more.
+        DataError: If it is not finished, or a response is missing or repeated.
     """
-    stored, groups = _read(folder)
-    counts = {name: each["problems"] for name, each in stored["benchmarks"].items()}
-    found = {name: len(each) for name, each in groups.items()}
-    if counts != found:
-        raise DataError(
-            f"{folder} has responses to {found} problems, {_RESULTS} counts {counts}; start the "
-            f"evaluation again"
-        )
-    return stored, groups
-
-
-def _read(folder: str | Path) -> tuple[dict[str, Any], dict[str, Groups]]:
-    stored = read_results(folder)
+    stored, responses = read_results(folder), read_responses(folder)
     groups = {
-        name: complete_groups(responses, stored["num_samples"], benchmark=name)
-        for name, responses in read_responses(folder).items()
+        name: complete_groups(responses.get(name, ()), stored["num_samples"], benchmark=name)
+        for name in {**stored["benchmarks"], **responses}
     }
+    counts = {name: each["problems"] for name, each in stored["benchmarks"].items()}
+    if (found := {name: len(each) for name, each in groups.items()}) != counts:
+        raise DataError(f"{folder} has responses to {found} problems, {_RESULTS} counts {counts}")
     return stored, groups
 
 
 def recompute(folder: str | Path) -> tuple[dict[str, Any], list[str]]:
-    """Compute every number again, from the response files alone.
+    """Compute every number of a finished evaluation again, from the response files alone.
 
     Wall times are the clock's and are taken over.
 
     Args:
-        folder: ``RUN/evaluation`` of a finished run.
+        folder: ``RUN/evaluation``.
 
     Returns:
-        The content that ``results.json`` should have, and one line for each number of it or line
-        of ``table.md`` that differs; none when all are equal (floats to a relative 1e-9).
+        The content that ``results.json`` should have, and one line for each number of it that
+        differs, or for ``table.md``; none when all are equal (floats to a relative 1e-9).
 
     Raises:
         DataError: A file is missing or cannot be read.
     """
-    stored, groups = _read(folder)
-    summaries = {}
-    for name in [*stored["benchmarks"], *sorted(groups.keys() - stored["benchmarks"].keys())]:
-        if name in groups:
-            wall_s = float(stored["benchmarks"].get(name, {}).get("wall_s", 0.0))
-            summaries[name] = summarise(groups[name], stored["num_samples"]) | {"wall_s": wall_s}
-    results = _results(stored, summaries)
+    stored, groups = read_evaluation(folder)
+    wall_s = {name: each["wall_s"] for name, each in stored["benchmarks"].items()}
+    results = _results(stored, groups, wall_s)
     lines = list(_differences("", stored, results))
     table = Path(folder) / _TABLE
     shown = table.read_text("utf-8") if table.is_file() else ""
@@ -258,13 +239,17 @@ def recompute(folder: str | Path) -> tuple[dict[str, Any], list[str]]:
     return results, lines
 
 
-def _results(head: Mapping[str, Any], summaries: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    return {
-        "format": FORMAT,
-        **{name: head[name] for name in ("model", "sampling", "num_samples")},
-        "benchmarks": summaries,
-        "macro": macro_averages(summaries),
+def _results(
+    head: Mapping[str, Any], groups: Mapping[str, Groups], wall_s: Mapping[str, float]
+) -> dict[str, Any]:
+    num_responses = head["num_samples"]
+    summaries = {
+        name: summarise(each, num_responses) | {"wall_s": float(wall_s.get(name, 0.0))}
+        for name, each in groups.items()
     }
+    kept = {name: head[name] for name in ("model", "sampling", "num_samples")}
+    macro = macro_averages(summaries)
+    return {"format": FORMAT, **kept, "benchmarks": summaries, "macro": macro}
 
 
 def _differences(place: str, stored: Any, computed: Any) -> Iterator[str]:
@@ -282,39 +267,38 @@ def _differences(place: str, stored: Any, computed: Any) -> Iterator[str]:
 
 
 def evaluation_table(results: Mapping[str, Any]) -> list[str]:
-    """Return ``table.md``: a line per benchmark and complete group, then what to know about them.
+    """Return the lines of ``table.md``: benchmarks, complete groups, what to know about them.
 
     Args:
         results: The content of ``results.json``, with at least one benchmark.
     """
     num_responses, benchmarks, macro = (results[n] for n in ("num_samples", "benchmarks", "macro"))
-    shown_k = [k for k in budgets(num_responses) if k > 1]  # pass@1 is avg
-    head = ["benchmark", "problems", f"avg@{num_responses}", "95 %"]
-    head += [*(f"pass@{k}" for k in shown_k), f"maj@{num_responses}", "truncated", "no answer"]
-    head += ["timeouts", "errors", "tokens", "minutes"]
+    avg = f"avg@{num_responses}"
+    shown_k = [f"pass@{k}" for k in budgets(num_responses) if k > 1]  # pass@1 is avg
+    head = ["benchmark", "problems", avg, "95 %", *shown_k, f"maj@{num_responses}", "truncated"]
+    head += ["no answer", "timeouts", "errors", "tokens", "minutes"]
     complete = {GROUP_TITLES[name]: each for name, each in macro.items() if not each["missing"]}
-    shares = [*(f"pass@{k}" for k in shown_k), "maj", "truncated", "no_answer"]
     rows = [
         [
             name,
             str(each["problems"]),
             percent(each["avg"]),
             f"{percent(each['avg_low'])} - {percent(each['avg_high'])}",
-            *(percent(each[share]) for share in shares),
+            *(percent(each[share]) for share in (*shown_k, "maj", "truncated", "no_answer")),
             *(str(each.get(count, "")) for count in ("timeouts", "errors")),
             f"{each['response_tokens']:.0f}",
             f"{each['wall_s'] / 60:.1f}" if "wall_s" in each else "",
         ]
         for name, each in {**benchmarks, **complete}.items()
     ]
+    turns = {name: each["turns"] for name, each in benchmarks.items() if "turns" in each}
     notes = [
         f"{name}: the verifier failed on {percent(each['undecided'])} % of the samples; these "
-        f"count as 0, and avg@{num_responses} would be "
-        f"{percent(each['avg'] + each['undecided'])} if all were right."
+        f"count as 0, and {avg} would be {percent(each['avg'] + each['undecided'])} if all were "
+        f"right."
         for name, each in benchmarks.items()
         if each["undecided"]
     ]
-    turns = {name: each["turns"] for name, each in benchmarks.items() if "turns" in each}
     notes += [
         f"{name}: of {benchmarks[name]['samples']} conversations {unknown:.0f} are not compared: "
         f"the verifier failed on their first or last turn."
@@ -326,16 +310,15 @@ def evaluation_table(results: Mapping[str, Any]) -> list[str]:
         for name, each in macro.items()
         if each["missing"]
     ]
-    lines = markdown(head, rows)
-    for more in (_turns_table(turns) if turns else [], notes):
-        lines += ["", *more] if more else []
-    return lines
+    parts = [markdown(head, rows), _turns_table(turns) if turns else [], notes]
+    return [line for part in parts if part for line in ("", *part)][1:]
 
 
 def _turns_table(turns: Mapping[str, Mapping[str, float]]) -> list[str]:
     """Return what the later turns change, a line per benchmark."""
-    head = ["benchmark", "first turn", "last turn", "change", "95 %"]
     shares = ("wrong_to_right", "right_to_wrong", "unchanged")
+    head = ["benchmark", "first turn", "last turn", "change", "95 %"]
+    head += [share.replace("_", " ") for share in shares]
     rows = [
         [
             name,
@@ -346,4 +329,4 @@ def _turns_table(turns: Mapping[str, Mapping[str, float]]) -> list[str]:
         ]
         for name, each in turns.items()
     ]
-    return markdown([*head, *(share.replace("_", " ") for share in shares)], rows)
+    return markdown(head, rows)
