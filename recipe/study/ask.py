@@ -43,8 +43,6 @@ from recipe.run.whole_file import write_whole
 from recipe.verify.schema import Kind
 
 ASKED_FILE = "asked.json"
-# Options that describe a problem which is not in a file.
-_OF_TEXT = ("answer", "solution", "kind", "system_prompt")
 
 
 class EveryLevel(Method):
@@ -73,31 +71,24 @@ async def ask(problem: Problem, parts: RolloutParts) -> dict[str, Any]:
     played = EveryLevel(max_level=method.max_level) if method.uses_hints else method.validation()
     style = style_of(parts.settings, method)
     settings = replace(parts.settings, samples=NO_SAMPLES, style=style)
-    parts = replace(parts, method=played, settings=settings)
-    rollout = PromptRollout(problem, ProblemState(), parts)
+    rollout = PromptRollout(
+        problem, ProblemState(), replace(parts, method=played, settings=settings)
+    )
     record = (await rollout.run("ask", 0)).record
     rounds = [
         {
             "prompt": done.request.prompt.kind,
-            "role": done.request.role,
-            "level": done.level,
-            "hint_status": done.hint_status,
-            "hint": done.hint,
             "leaks": done.level in record.leaked_levels,
+            **{name: getattr(done, name) for name in ("level", "hint_status", "hint")},
+            "role": done.request.role,
             "turns": list(map(_turn, done.turns)),
         }
         for done in rollout.rounds
     ]
-    return {
-        "id": problem.id,
-        "data_source": problem.data_source,
-        "problem": problem.text,
-        "answer": problem.answer,
-        "solution": problem.solution,
-        "hint_calls": record.hint_calls,
-        "hint_tokens": record.hint_tokens,
-        "rounds": rounds,
-    }
+    names = ("id", "data_source", "answer", "solution")
+    own = {name: getattr(problem, name) for name in names} | {"problem": problem.text}
+    cost = {"hint_calls": record.hint_calls, "hint_tokens": record.hint_tokens}
+    return own | cost | {"rounds": rounds}
 
 
 def _turn(turn: Turn) -> dict[str, Any]:
@@ -127,13 +118,8 @@ class AskRunner(HintTaskRunner):
         replicas = start_replicas(config, watchdog)
         folder.say("asking ...")
         with replicas.engine(config.actor_rollout_ref.rollout, settings) as engine:
-            parts = parts_of_training(
-                config,
-                settings,
-                engine,
-                grader=replicas.builder.grader,
-                tokenizer=replicas.worker.tokenizer,
-            )
+            known = {"grader": replicas.builder.grader, "tokenizer": replicas.worker.tokenizer}
+            parts = parts_of_training(config, settings, engine, **known)
             asked = asyncio.run(ask(problem, parts))
         write_whole(folder.root / ASKED_FILE, json.dumps(asked, indent=1) + "\n")
         return {"rounds": len(asked["rounds"])}
@@ -171,10 +157,6 @@ def read_arguments(argv: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
         parser.error("give --id ID of a problem in a file, or --problem TEXT --answer A")
     if given.problem is not None and not (given.answer or "").strip():
         parser.error("--problem needs --answer A: the responses are graded by it")
-    own, others = ("--id", _OF_TEXT) if given.problem is None else ("--problem", ("file",))
-    if unread := [name for name in others if getattr(given, name) is not None]:
-        names = " ".join(f"--{name.replace('_', '-')}" for name in unread)
-        parser.error(f"{names} would not be read with {own}; drop it")
     return given, settings
 
 
@@ -198,7 +180,7 @@ def ask_and_show(given: argparse.Namespace, config: DictConfig) -> None:
         if config.preflight_only:
             print("the question and the settings can be used")
             return
-        merge_model(config, functools.partial(print, flush=True))
+        merge_model(config)
         path = run_to_its_end(config, AskRunner).root / ASKED_FILE
     asked = json.loads(path.read_text(encoding="utf-8"))
     print("\n".join([*asked_lines(asked, shows_all=given.all), "", f"everything is in {path}"]))
@@ -208,18 +190,12 @@ def write_question(given: argparse.Namespace, config: DictConfig, target: Path) 
     """Write a file that holds the one problem.
 
     Raises:
-        DataError: If no file has the id, or the problem's own fields cannot be used.
+        DataError: If no file has the id.
     """
     if given.problem is not None:
-        row = make_row(
-            given.problem,
-            given.answer,
-            solution=given.solution or "",
-            labels=Labels("ask", "test", given.kind or "maths"),
-            system_prompt=given.system_prompt,
-        )
-        write_rows([row], target)
-        read_problems(target)  # refuses an answer that is none of its kind
+        labels = Labels("ask", "test", given.kind or "maths")
+        fields = {"solution": given.solution or "", "system_prompt": given.system_prompt}
+        write_rows([make_row(given.problem, given.answer, labels=labels, **fields)], target)
         return
     files = [given.file] if given.file else []
     for name in DATA_FILES[::-1] if not files else ():

@@ -141,5 +141,5 @@ def _differing(a: Mapping[str, Any], b: Mapping[str, Any]) -> Iterator[str]:
     # An earlier version did not write all of them; without turns there is no such key.
     for name in [each for each in {**a, **b} if (each in a and each in b) or each == "turns"]:
         if a.get(name) != b.get(name) and name not in _OF_THE_MODEL:
-            values = [json.dumps(each.get(name), sort_keys=True) for each in (a, b)]
-            yield f"{name} is not the same: {values[0]:.{_LONGEST}} in A, {values[1]:.{_LONGEST}} in B"
+            old, new = (json.dumps(each.get(name), sort_keys=True)[:_LONGEST] for each in (a, b))
+            yield f"{name} is not the same: {old} in A, {new} in B"

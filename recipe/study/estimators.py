@@ -58,13 +58,9 @@ def pass_at_k(num_responses: int, num_correct: int, k: int) -> float:
 def majority_score(keys_K: Sequence[str], scores_K: Sequence[float]) -> float:
     """Return the expected score of the answer that most responses to one problem give.
 
-    Args:
-        keys_K: What equal answers share. The empty key stands for "no graded answer": these
-            responses vote together, and their class is wrong.
-        scores_K: In [0, 1]; the score of a class is the mean of its members.
-
-    Returns:
-        In [0, 1]; with several largest classes, the mean of their scores (a tie broken by lot).
+    Equal answers share a key; the empty one stands for "no graded answer": these responses vote
+    together, and their class is wrong. The score of a class is the mean of its members; that of
+    several largest classes the mean of theirs (a tie broken by lot).
     """
     classes: defaultdict[str, list[float]] = defaultdict(list)
     for key, score in zip(keys_K, scores_K, strict=True):
@@ -121,20 +117,17 @@ def wilson_interval(
 def clustered_mean(means_P: npt.ArrayLike, num_responses: int) -> Estimate:
     """Estimate the mean score over problems, its interval clustered by problem.
 
-    The clustered variance says how many independent draws the responses are worth; Wilson's
-    interval is taken at that number, with Student's t on P - 1 degrees. Unlike mean +- t * error
-    it stays in [0, 1], is not of width zero when all problems have one score, and holds its level
-    with few or very hard problems.
+    The clustered variance says how many independent draws the responses are worth, at most P * K;
+    Wilson's interval is taken at that number, with Student's t on P - 1 degrees. Unlike mean +- t *
+    error it stays in [0, 1], is not of width zero when all problems have one score, and holds its
+    level with few or very hard problems. It is all of [0, 1] for a single problem.
 
     Source: clustering, Miller 2024, arXiv:2411.00640; Wilson's interval at the effective sample
     size, Dean and Pagano 2015, J. Surv. Stat. Methodol. 3.
 
     Args:
         means_P: Mean score of each problem's K responses, in [0, 1].
-        num_responses: K; P * K responses are never taken to be worth more than P * K draws.
-
-    Returns:
-        The interval is all of [0, 1] for a single problem, which tells nothing about others.
+        num_responses: K.
     """
     means_P = _array(means_P, 1)
     num_problems, mean = len(means_P), float(means_P.mean())
@@ -151,15 +144,9 @@ def clustered_mean(means_P: npt.ArrayLike, num_responses: int) -> Estimate:
 def paired_mean(differences_P: npt.ArrayLike) -> Estimate:
     """Estimate the mean difference of two runs on the same problems, mean +- t * error.
 
-    Source: paired differences of clustered scores, Miller 2024, arXiv:2411.00640.
-
-    Args:
-        differences_P: Per problem, mean score of one run minus that of the other, in [-1, 1].
-
-    Returns:
-        When all differences are the same number there is no error to estimate; then the ends
-        allow for the share of other problems, 1 - 0.025 ** (1 / P), that P draws can miss
-        (Clopper and Pearson 1934). For one problem that is nearly all of [-1, 1].
+    Differences are in [-1, 1]. When all are the same number there is no error to estimate; then the
+    ends allow for the share of other problems, 1 - 0.025 ** (1 / P), that P draws can miss (Clopper
+    and Pearson 1934). Source: paired differences of clustered scores, Miller 2024.
     """
     differences_P = _array(differences_P, 1)
     num_problems, mean = len(differences_P), float(differences_P.mean())
@@ -204,11 +191,10 @@ def turn_metrics(facts_P: Mapping[str, Sequence[Mapping[str, float]]]) -> dict[s
             turns branch, those of its first turns (``mean_facts``).
 
     Returns:
-        ``acc_t1`` and ``acc_t2`` (the last turn), ``delta`` = acc_t2 - acc_t1, ``wrong_to_right``
-        and ``right_to_wrong`` (shares of all conversations; their difference is ``delta``),
-        ``unchanged`` (the same answer), each with ``_low`` and ``_high``; ``overlap`` and
-        ``conversations`` (their number, or that of first turns). Those that are not known (NaN) are
-        left out. Empty without conversations.
+        ``acc_t1`` and ``acc_t2`` (the last turn), ``delta``, ``wrong_to_right`` and
+        ``right_to_wrong`` (shares of all), ``unchanged`` (the same answer), each with ``_low`` and
+        ``_high``; ``overlap``, and ``conversations``, their number without those that are not known
+        (NaN). Empty without conversations.
     """
     known_P = [
         [each for each in found if not math.isnan(each["delta"])] for found in facts_P.values()
@@ -231,12 +217,8 @@ def turn_metrics(facts_P: Mapping[str, Sequence[Mapping[str, float]]]) -> dict[s
 def crossed_share(means_SP: npt.ArrayLike, num_responses: int) -> Estimate:
     """Estimate a share over seeds and problems; Wilson's interval at the effective number of draws.
 
-    Args:
-        means_SP: Mean of each seed's K responses to each problem, in [0, 1].
-        num_responses: K.
-
-    Returns:
-        With one seed the interval is over problems alone (:func:`clustered_mean`).
+    With one seed the interval is over problems alone (:func:`clustered_mean`), of which it takes
+    the arguments.
     """
     means_SP = _array(means_SP, 2)
     num_seeds, num_problems = means_SP.shape
@@ -257,14 +239,9 @@ def crossed_share(means_SP: npt.ArrayLike, num_responses: int) -> Estimate:
 def crossed_difference(differences_SP: npt.ArrayLike) -> Estimate:
     """Estimate a mean difference over seeds and problems, mean +- t * error.
 
-    Args:
-        differences_SP: In [-1, 1], of one seed and problem each.
-
-    Returns:
-        With one seed, or differences that are all the same, the interval is over problems alone
-        (:func:`paired_mean`). Where only some problems have another difference than most, it
-        allows for the share of such problems that P draws can miss, in proportion to the problems
-        that have none.
+    With one seed, or differences that are all the same, the interval is over problems alone
+    (:func:`paired_mean`). Where only some problems have another difference than most, it allows for
+    the share of such problems that P draws can miss, in proportion to those that have none.
     """
     differences_SP = _array(differences_SP, 2)
     if np.ptp(differences_SP) <= _SAME:
@@ -281,14 +258,10 @@ def crossed_difference(differences_SP: npt.ArrayLike) -> Estimate:
 
 
 def crossed_p(differences_SP: npt.ArrayLike) -> float:
-    """Return the two-sided p value of a mean difference against 0.
+    """Return the two-sided p value of a mean difference against 0, of two seeds or more.
 
-    Args:
-        differences_SP: In [-1, 1], of at least two seeds and two problems.
-
-    Returns:
-        Below 0.05 where the interval of :func:`crossed_difference` leaves 0 out: the larger p value
-        of Student's t and of problems that were not drawn and could make the mean 0.
+    It is below 0.05 where the interval of :func:`crossed_difference` leaves 0 out: the larger p
+    value of Student's t and of problems that were not drawn and could make the mean 0.
     """
     differences_SP = _array(differences_SP, 2)
     if min(differences_SP.shape) < 2:
@@ -312,11 +285,7 @@ def _same_share(differences_SP: npt.NDArray[np.float64]) -> float:
 
 
 def mean_ratio(ratios_S: npt.ArrayLike) -> Estimate:
-    """Estimate a ratio over seeds: the geometric mean, Student's interval of its logarithm.
-
-    Args:
-        ratios_S: Above 0, one of each of at least two seeds.
-    """
+    """Estimate a ratio over seeds: geometric mean, Student's interval of its logarithm."""
     logs_S = np.log(np.asarray(ratios_S, dtype=np.float64))
     mean = float(logs_S.mean())
     half = t_quantile(logs_S.size - 1) * float(logs_S.std(ddof=1)) / math.sqrt(logs_S.size)

@@ -56,7 +56,7 @@ def check_and_evaluate(config: DictConfig, argv: Sequence[str]) -> None:
     print("\n".join([*preflight_evaluation(config, argv), *idle]), flush=True)
     if config.preflight_only:
         return
-    merge_model(config, partial(print, flush=True))
+    merge_model(config)
     run_to_its_end(config, EvaluationRunner)
     folder = evaluation_folder(config)
     table = (folder / "table.md").read_text(encoding="utf-8").rstrip()

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import functools
 import json
 import os
 import shutil
 import sys
-import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,7 +30,7 @@ from recipe.run.checkpoints import (
 )
 from recipe.run.children import deferred_signals, end_children, pause, start_child
 from recipe.run.ending import errors_in_one_line
-from recipe.run.errors import ConfigError
+from recipe.run.errors import ConfigError, DataError
 from recipe.run.rows import accuracies
 from recipe.run.whole_file import claimed, move_whole
 from recipe.study.runs import Run, read_run
@@ -40,13 +40,6 @@ if TYPE_CHECKING:  # it loads for seconds
     import torch
 
 _POLL_S = 0.2
-_MERGE = """
-import sys
-from pathlib import Path
-from recipe.study.export import write_model
-write_model(Path(sys.argv[1]), Path(sys.argv[2]), "bf16")
-"""
-_PATIENCE_S = 3600.0  # of a command that merges what another one is merging
 
 
 @errors_in_one_line(hears_sigterm=True)
@@ -63,11 +56,10 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def export_model(checkpoint: str | Path, target: Path, dtype: str) -> None:
-    """Write ``target``, whole or not at all; a LoRA adapter is added to the weights.
+    """Write ``target``, whole or not at all, with a card if the run's folder is there too.
 
     Raises:
         ConfigError: If ``checkpoint`` is not one, incomplete or damaged, or ``target`` exists.
-        DataError: If ``checkpoint`` is not in its run's folder.
     """
     if target.exists():
         raise ConfigError(f"{target} already exists; give a new folder")
@@ -81,23 +73,28 @@ def export_model(checkpoint: str | Path, target: Path, dtype: str) -> None:
             + (f": {known}" if known else "")
         )
     check_undamaged(folder)
-    card = model_card(read_run(folder.parents[1]), step, dtype)
     print("reading the checkpoint ...", file=sys.stderr, flush=True)
-    with _draft_of(target) as draft:
-        write_model(folder / "actor", draft, dtype)
-        (draft / "README.md").write_text(card, encoding="utf-8")
-        move_whole(draft, target)
+    place = target.with_name(f".{target.name}.draft")
+    place.mkdir(parents=True, exist_ok=True)
+    with claimed(place / ".lock"):
+        draft = place / target.name
+        # What a killed command left is as large as a model.
+        shutil.rmtree(draft, ignore_errors=True)
+        try:
+            write_model(folder / "actor", draft, dtype)
+            with contextlib.suppress(DataError):
+                card = model_card(read_run(folder.parents[1]), step, dtype)
+                (draft / "README.md").write_text(card, encoding="utf-8")
+            move_whole(draft, target)
+        finally:
+            shutil.rmtree(place, ignore_errors=True)
 
 
-def merge_model(config: DictConfig, say: Callable[[str], None]) -> None:
+def merge_model(config: DictConfig) -> None:
     """Make a bf16 model where ``actor_rollout_ref.model.path`` is a checkpoint, once for each.
 
-    It lies beside the checkpoint's parts, appears whole or not at all, and becomes the setting.
-    Its own process gives the memory of the weights back, and ends with this one.
-
-    Args:
-        config: Changed in place.
-        say: Told that it begins, which takes a while.
+    It lies beside the checkpoint's parts, appears whole or not at all, and becomes the setting. A
+    process of its own gives the memory of the weights back, and ends with this one.
 
     Raises:
         ConfigError: If the checkpoint is not whole, or cannot be merged.
@@ -110,50 +107,18 @@ def merge_model(config: DictConfig, say: Callable[[str], None]) -> None:
     config.actor_rollout_ref.model.path = str(target)
     if model_files(checkpoint)[1]:
         return
-    say(f"merging the parts of {checkpoint} ...")
-    with _draft_of(target) as draft:
-        if not model_files(checkpoint)[1]:  # another command may have been first
-            _write_apart(checkpoint, draft)
-            shutil.rmtree(target, ignore_errors=True)
-            move_whole(draft, target)
-
-
-@contextlib.contextmanager
-def _draft_of(target: Path) -> Iterator[Path]:
-    """Name the folder in which the block writes what it moves to ``target``.
-
-    One command at a time has it. What a killed one left in it goes first: it is as large as a
-    model.
-    """
-    place = target.with_name(f".{target.name}.draft")
-    place.mkdir(parents=True, exist_ok=True)
-    with claimed(place / ".lock", wait_s=_PATIENCE_S):
-        shutil.rmtree(place / target.name, ignore_errors=True)
-        try:
-            yield place / target.name
-        finally:
-            shutil.rmtree(place, ignore_errors=True)
-
-
-def _write_apart(checkpoint: Path, draft: Path) -> None:
-    """Have a process of its own write the model; it has ended when this returns or raises."""
-    command = [sys.executable, "-c", _MERGE, str(checkpoint / "actor"), str(draft)]
-    # Unbuffered, or what is printed would come at the end, after the error.
-    environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
-    with tempfile.TemporaryFile() as log, deferred_signals():
+    shutil.rmtree(target, ignore_errors=True)  # of an earlier version, without the adapter
+    command = [sys.executable, "-m", "recipe.hint.main_export", str(checkpoint), str(target)]
+    with deferred_signals():
         # Not in the repository's root, whose folders would shadow installed packages.
-        process = start_child(command, env=environment, log=log, cwd=checkpoint)
+        process = start_child(command, env=os.environ, cwd=checkpoint)
         try:
             while process.poll() is None:
                 pause(_POLL_S)
         finally:
             end_children([process])
-        if process.returncode != 0:
-            log.seek(0)
-            said = (log.read().decode(errors="replace").strip() or "nothing").splitlines()[-1]
-            raise ConfigError(
-                f"{checkpoint}: merging ended with code {process.returncode}: {said[:300]}"
-            )
+    if process.returncode != 0:
+        raise ConfigError(f"{checkpoint} cannot be merged: exit code {process.returncode}")
 
 
 def write_model(actor: Path, target: Path, dtype: str) -> None:
@@ -192,12 +157,7 @@ def write_model(actor: Path, target: Path, dtype: str) -> None:
 def _with_adapter(
     weights: dict[str, torch.Tensor], actor: Path
 ) -> Iterator[tuple[str, torch.Tensor]]:
-    """Yield a model's weights with a LoRA adapter's products added, under the model's names.
-
-    Args:
-        weights: As they were saved; emptied.
-        actor: Where the adapter's rank and alpha are.
-    """
+    """Yield a model's weights with a LoRA adapter's products added, and empty ``weights``."""
     adapter = {name: weights.pop(name) for name in [*weights] if ".lora_" in name}
     scale = 0.0
     if adapter:
@@ -227,18 +187,13 @@ def merged_weights(actor: Path) -> Iterator[tuple[str, torch.Tensor]]:
     files = sorted(actor.glob("model_world_size_*_rank_0.pt"))
     if len(files) != 1:
         raise ConfigError(f"{actor}: found {len(files)} files model_world_size_*_rank_0.pt, not 1")
-    first = torch.load(files[0], map_location="cpu", weights_only=False)
+    load = functools.partial(torch.load, map_location="cpu", weights_only=False)
+    first = load(files[0])
     sharded = [each for each in first.values() if isinstance(each, DTensor)]
     # A hybrid mesh holds the whole model once per row; its first row are the first ranks.
     num_ranks = sharded[0].device_mesh.shape[-1] if sharded else 1
-    others = [
-        torch.load(
-            str(files[0]).replace("_rank_0.pt", f"_rank_{rank}.pt"),
-            map_location="cpu",
-            weights_only=False,
-        )
-        for rank in range(1, num_ranks)
-    ]
+    ranks = range(1, num_ranks)
+    others = [load(str(files[0]).replace("_rank_0.pt", f"_rank_{rank}.pt")) for rank in ranks]
     for name, value in first.items():
         if not isinstance(value, DTensor):
             yield name, value

@@ -41,6 +41,8 @@ A local model is served by `vllm serve MODEL`. The same command continues after 
 responses are kept in --cache. --api-key-env names the environment variable that holds the key of
 an endpoint.
 """
+_OF_HINTS = ("max_level", "max_tokens", "temperature", "top_p", "attempts")
+_OF_TEACHER = ("num_parallel", "timeout_s", "num_retries")
 _FAILED = "generation_failed"  # nothing is wrong with the problem: asking again may help
 _NUM_ASKED = 256  # sets of hints asked for at once; the teacher has a limit of its own
 
@@ -70,7 +72,6 @@ class OfflineReport:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments; the defaults are those of the settings ``hint.*``."""
-    hints, teacher = HintSettings(), TeacherSettings()
     parser.add_argument("input", type=Path, metavar="IN.parquet")
     parser.add_argument("output", type=Path, metavar="OUT.parquet")
     parser.add_argument("--model", required=True, help="name the endpoint knows it by")
@@ -80,21 +81,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--per-prompt", type=int, default=1, metavar="N", help="sets of hints per problem"
     )
     parser.add_argument("--cache", type=Path, help="folder of responses (default: OUT.answers)")
-    asking = parser.add_argument_group("what is asked")
-    asking.add_argument("--prompts", metavar="FILE.yaml", help="other texts, as in hint.prompts")
-    asking.add_argument("--max-level", type=int, default=hints.max_level)
-    asking.add_argument("--max-tokens", type=int, default=hints.max_tokens)
-    asking.add_argument("--temperature", type=finite, default=hints.temperature)
-    asking.add_argument("--top-p", type=finite, default=hints.top_p)
-    asking.add_argument("--seed", type=int, default=hints.seed)
-    asking.add_argument("--attempts", type=int, default=hints.attempts)
-    asking.add_argument(
+    parser.add_argument("--prompts", metavar="FILE.yaml", help="other texts, as in hint.prompts")
+    parser.add_argument(
         "--body", type=json.loads, default={}, metavar="JSON", help="further fields of a request"
     )
-    limits = parser.add_argument_group("limits")
-    limits.add_argument("--num-parallel", type=int, default=teacher.num_parallel)
-    limits.add_argument("--timeout-s", type=finite, default=teacher.timeout_s)
-    limits.add_argument("--num-retries", type=int, default=teacher.num_retries)
+    parser.add_argument("--seed", type=int, default=HintSettings().seed)
+    for names, defaults in ((_OF_HINTS, HintSettings()), (_OF_TEACHER, TeacherSettings())):
+        for name in names:
+            default = getattr(defaults, name)
+            kind = finite if isinstance(default, float) else int
+            parser.add_argument(f"--{name.replace('_', '-')}", type=kind, default=default)
 
 
 def run(given: argparse.Namespace) -> OfflineReport:
@@ -109,48 +105,37 @@ def run(given: argparse.Namespace) -> OfflineReport:
     from recipe.hint.hints.teacher_reach import check_reached
 
     check_target(given.output)
-    same = ("prompts", "max_level", "max_tokens", "temperature", "top_p", "attempts")
-    hints = HintSettings(source="teacher", **{name: getattr(given, name) for name in same})
-    texts = read_texts(hints)
+    of_hints = {name: getattr(given, name) for name in _OF_HINTS}
+    hints = HintSettings(source="teacher", prompts=given.prompts, **of_hints)
     build_method({"method": RELEASED[0]}, hints)  # refuses the levels that a run would refuse
     settings = TeacherSettings(
         base_url=given.url,
         model=given.model,
         api_key_env=given.api_key_env,
         num_ladders=given.per_prompt,
-        num_parallel=given.num_parallel,
-        timeout_s=given.timeout_s,
-        num_retries=given.num_retries,
         cache_dir=str(given.cache or given.output.with_suffix(".answers")),
         body=given.body,
+        **{name: getattr(given, name) for name in _OF_TEACHER},
     )
     if warning := check_reached(settings, os.environ):
         logger.warning(warning)
-    sampling = TeacherSampling(given.temperature, given.top_p, given.max_tokens, given.seed)
     teacher = Teacher(
         settings,
-        texts=texts,
-        sampling=sampling,
+        texts=read_texts(hints),
+        sampling=TeacherSampling(given.temperature, given.top_p, given.max_tokens, given.seed),
         attempts=given.attempts,
         max_level=given.max_level,
     )
+    files, sizes = (given.input, given.output), (given.max_level, given.per_prompt)
     with VerifierPool() as pool:
-        writing = write_offline_hints(
-            given.input,
-            given.output,
-            teacher,
-            max_level=given.max_level,
-            per_prompt=given.per_prompt,
-            equal=graded_equal(pool.grade_many),
-        )
-        return asyncio.run(writing)
+        equal = graded_equal(pool.grade_many)
+        return asyncio.run(write_offline_hints(*files, teacher, *sizes, equal))
 
 
 async def write_offline_hints(
     in_path: Path,
     out_path: Path,
     source: HintSource,
-    *,
     max_level: int,
     per_prompt: int,
     equal: Equal,
@@ -161,14 +146,6 @@ async def write_offline_hints(
     of one set. It is null (or empty) where no hints could be read or the solution is missing.
     The rows, their order and their other columns stay as they are stored, with whatever fields they
     have; hint columns that were there are replaced.
-
-    Args:
-        in_path: A file of the parquet contract (docs/data.md).
-        out_path: Where the result goes; may be the same file.
-        source: Asked with ``num_before`` from 0 to ``per_prompt - 1``.
-        max_level: Hint levels of the source.
-        per_prompt: Sets of hints per problem.
-        equal: The verifier's equality, to count hints that hold the answer; none is removed.
 
     Raises:
         DataError: If the input breaks the contract, or the endpoint failed; no file is written.

@@ -111,7 +111,7 @@ def test_a_relative_path_is_the_model_that_the_samples_were_drawn_with(
 
 def test_a_refused_evaluation_has_merged_nothing(command, checkpoint, tmp_path, monkeypatch):
     merged = []
-    monkeypatch.setattr(export, "merge_model", lambda config, say: merged.append(config))
+    monkeypatch.setattr(export, "merge_model", merged.append)
     before = everything_in(tmp_path)
     given = ["hardware=laptop", "trainer.eval_only=true", f"{MODEL}={checkpoint}"]
     code, _, stderr = command(*given, "data.val_files=gone.parquet", "hint.seed=2")

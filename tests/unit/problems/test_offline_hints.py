@@ -52,9 +52,7 @@ def in_path(tmp_path):
 
 def write(in_path, source, *, max_level=3, per_prompt=1):
     out_path = in_path.with_name("out.parquet")
-    writing = write_offline_hints(
-        in_path, out_path, source, max_level=max_level, per_prompt=per_prompt, equal=equal
-    )
+    writing = write_offline_hints(in_path, out_path, source, max_level, per_prompt, equal)
     return asyncio.run(writing).summary(), pq.read_table(out_path).to_pylist()
 
 
