@@ -52,7 +52,7 @@ HOOKS = {
     "step",
 }
 OWN = {"_backends_limit", "_learn_of_discarded", "_limit", "_loaders_limit", "_record"}
-OWN |= {"_records_of", "logger"}
+OWN |= {"_records_of", "logger", "turn_metrics"}
 MODES = pytest.mark.parametrize("mode", sorted(TRAINERS))
 
 
