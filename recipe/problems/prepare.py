@@ -32,7 +32,7 @@ from recipe.problems.schema import (
 )
 from recipe.problems.schema import field as column_of
 from recipe.run.errors import DataError
-from recipe.verify.programs.checklist import with_entry_point
+from recipe.verify.programs.tests import with_entry_point
 from recipe.verify.schema import Kind
 
 _MAX_PLACES = 5

@@ -15,8 +15,8 @@ from recipe.problems.progress import progress
 from recipe.run.errors import DataError
 from recipe.verify.options import GradeOptions
 from recipe.verify.programs.blocks import code_block
-from recipe.verify.programs.checklist import Checklist
-from recipe.verify.programs.program import layers_for, run_program
+from recipe.verify.programs.run import layers_for, run_program
+from recipe.verify.programs.tests import Tests
 
 _DEFAULTS = GradeOptions()
 _IDLE = {"an empty program": "pass", "functions that return None": "def {name}(*_, **__): pass"}
@@ -70,12 +70,12 @@ def row_fault(
         if outcome.reason != "correct":
             what = f"fails the row's tests, {outcome.reason}: {outcome.detail}"
             return "solution", f"the program {what}; correct the tests or the program"
-    names = Checklist(tests).names
+    names = Tests(tests).names
     for what, form in _IDLE.items():
         outcome = run_program("\n".join(form.format(name=name) for name in names), tests, options)
         if outcome.reason == "correct":
             return "answer", f"{what} would pass the tests; add asserts on values that they miss"
-        if outcome.reason == "error" and not code:
+        if outcome.reason in ("error", "unsupported") and not code:
             return "answer", f"the tests cannot be run: {outcome.detail}"
     return None
 

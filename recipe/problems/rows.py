@@ -69,13 +69,12 @@ def check_truth(kind: Kind, truth: str, column: str) -> None:
         raise FieldFault(column, what)
     if kind == "program":
         # Here: a worker on mathematics needs none of it.
-        from recipe.verify.programs.checklist import Checklist
-        from recipe.verify.programs.refusals import Unrunnable
+        from recipe.verify.programs.tests import Tests, Unrunnable
 
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # an odd escape in a test is not a fault of the row
-                Checklist(truth)
+                Tests(truth)
         except Unrunnable as error:
             raise FieldFault(column, f"{one_line(error, 200)} ({short(truth)})") from error
     elif _NO_NUMBER.fullmatch(truth):

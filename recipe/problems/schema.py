@@ -14,7 +14,7 @@ from numbers import Integral
 from typing import Any, NamedTuple, get_args
 
 from recipe.run.errors import DataError
-from recipe.verify.programs.setup import with_setup
+from recipe.verify.programs.tests import with_setup
 from recipe.verify.schema import Kind
 
 HINT_COLUMN_PREFIX = "hint_level_"

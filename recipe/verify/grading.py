@@ -8,7 +8,7 @@ from recipe.verify.functions import check_call, function_verdict
 from recipe.verify.maths import grade as maths
 from recipe.verify.options import GradeOptions
 from recipe.verify.placeholders import is_placeholder
-from recipe.verify.programs import program
+from recipe.verify.programs import run as program
 from recipe.verify.schema import Item, Verdict
 
 _DEFAULTS = GradeOptions()

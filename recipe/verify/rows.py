@@ -9,7 +9,7 @@ from typing import Any, get_args
 from recipe.run.typed import SpelledFloat, read_json, spelled_float
 from recipe.verify.answer import formats_asked_for
 from recipe.verify.choice import read_letter
-from recipe.verify.programs.checklist import with_entry_point
+from recipe.verify.programs.tests import with_entry_point
 from recipe.verify.schema import Item, Kind
 
 _EXCERPT_CHARS = 200

@@ -17,6 +17,7 @@ Reason = Literal[
     "malformed",
     "truncated",
     "too_slow",  # a program, by its own fault
+    "unsupported",  # a program that passes more than plain data
     "timeout",  # the grade passed its limit; says nothing about the answer
     "error",  # the grade failed, likewise
 ]

@@ -7,7 +7,7 @@ from recipe.problems.columns import read_problems
 from recipe.problems.programs import reference_code, row_fault
 from recipe.problems.schema import problem_from_row
 from recipe.verify.grading import grade
-from recipe.verify.programs.setup import setup_of, with_setup
+from recipe.verify.programs.tests import setup_of, with_setup
 from recipe.verify.schema import Item
 
 CODE = "def f(x):\n    return 2 * x"
@@ -58,8 +58,8 @@ def test_verls_row_of_a_program_has_its_setup_too():
 @pytest.mark.parametrize(
     ("tests", "message"),
     [
-        ("def check(candidate):\n    assert candidate(2) == 4", "check holds checks and nothing"),
-        ("assert (f(2) == 4, 'x')", "line 1: a tuple is always true"),
+        ("def check(candidate):\n    assert candidate(2) == 4", "the tests use nothing of the program"),
+        ("assert (f(2) == 4, 'x')", "line 1: always true"),
         (">>> f(2)\n4", "the tests are not Python"),
         ("assert f(2) == 5", "fails the row's tests, wrong: AssertionError"),
         ("assert f(2) != 5", "functions that return None would pass the tests"),

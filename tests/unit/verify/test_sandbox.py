@@ -5,14 +5,13 @@ from __future__ import annotations
 import os
 import socket
 import time
-from unittest import mock
 
 import psutil
 import pytest
 
 from recipe.verify.options import GradeOptions
 from recipe.verify.pool.workers import VerifierPool
-from recipe.verify.programs import program
+from recipe.verify.programs import run as program
 from recipe.verify.programs.sandbox import available_layers
 from recipe.verify.schema import Item
 
@@ -77,35 +76,6 @@ def test_a_program_ends_with_its_wall_time(source, reason):
     assert outcome == program.Outcome(reason, "no verdict in 1 s")
 
 
-@pytest.mark.parametrize(
-    ("state", "schedstat", "raised"),
-    [
-        # Of 0.2 s, each of two processes ran or waited for a processor, in ns.
-        ("R", "20000000 20000000 1", program._Waited),  # 2 * 0.04 s, however often it slept
-        ("R", "20000000 40000000 1", TimeoutError),  # 2 * 0.06 s: it got too little of it
-        ("D", "0 0 1", TimeoutError),  # a slow disk
-        ("R", "", TimeoutError),  # a kernel that does not count
-        ("S", "90000000 90000000 1", program._Waited),
-    ],
-)
-def test_what_was_short_of_the_processor_is_counted_not_seen(monkeypatch, state, schedstat, raised):
-    told = {"status": f"Name:\tpython\nState:\t{state} (so)\n", "schedstat": schedstat}
-    monkeypatch.setattr(program, "_told", lambda _, name: told[name])
-    near, far = socket.socketpair()
-    with near, far, pytest.raises(raised):
-        program._receive(program.Line(near), time.monotonic() + 0.2, *[mock.Mock()] * 2)
-
-
-@pytest.mark.parametrize(("is_started", "raised"), [(False, TimeoutError), (True, program._Waited)])
-def test_a_disk_is_slow_only_until_the_program_has_begun(monkeypatch, is_started, raised):
-    told = {"status": "Name:\tpython\nState:\tD (disk sleep)\n", "schedstat": "0 0 1"}
-    monkeypatch.setattr(program, "_told", lambda _, name: told[name])
-    near, far = socket.socketpair()
-    with near, far, pytest.raises(raised):
-        far.sendall(b'"started"\n' if is_started else b"")
-        program._receive(program.Line(near), time.monotonic() + 0.2, *[mock.Mock()] * 2)
-
-
 @BOTH_WAYS
 def test_no_program_reads_past_the_cache_to_wait_for_the_disk(layers):
     opened = f"import fcntl, os\nfile = os.open({os.__file__!r}, os.O_RDONLY{{}})"
@@ -121,10 +91,7 @@ def test_a_crash_of_the_tests_process_once_the_program_runs_is_the_programs():
     # As where Python itself fails on a value that the program sent.
     tests = "import ctypes\nassert f(2) == 4\nctypes.string_at(0)"
     outcome = run("def f(x):\n    return 2 * x", tests)
-    assert (outcome.reason, outcome.detail) == (
-        "wrong",
-        "what the program sent has crashed the process of the asserts",
-    )
+    assert outcome.reason == "wrong"
     killed = "import os\nassert f(2) == 4\nos.kill(os.getpid(), 9)"
     assert run("def f(x):\n    return 2 * x", killed).reason == "error"
 
@@ -138,12 +105,6 @@ def test_no_program_of_the_same_user_reads_the_memory_of_a_worker(grade_path):
 def test_ignoring_the_signal_of_the_processor_limit_does_not_help():
     source = "import signal\nsignal.signal(signal.SIGXCPU, signal.SIG_IGN)\nwhile True:\n    pass"
     assert run(source, program_cpu_s=1, program_wall_s=300.0).reason == "too_slow"
-
-
-def test_endless_output_of_a_generator_ends_with_the_wall_time():
-    source = "def f(x):\n    while True:\n        yield x"
-    outcome = run(source, "assert list(f(1)) == [1]", program_wall_s=1.0)
-    assert outcome.reason == "timeout"
 
 
 @BOTH_WAYS
