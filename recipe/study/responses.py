@@ -20,7 +20,7 @@ from recipe.verify.maths.reading import vote_key
 from recipe.verify.schema import Reason
 
 # Reasons of an answer that was read and graded; all others say why there is nothing to compare.
-GRADED = frozenset({"correct", "wrong", "too_slow"})
+GRADED = frozenset({"correct", "wrong", "too_slow", "unsupported"})
 _SHOWN = 3  # problems that a message lists
 
 

@@ -58,7 +58,10 @@ def test_verls_row_of_a_program_has_its_setup_too():
 @pytest.mark.parametrize(
     ("tests", "message"),
     [
-        ("def check(candidate):\n    assert candidate(2) == 4", "the tests use nothing of the program"),
+        (
+            "def check(candidate):\n    assert candidate(2) == 4",
+            "the tests use nothing of the program",
+        ),
         ("assert (f(2) == 4, 'x')", "line 1: always true"),
         (">>> f(2)\n4", "the tests are not Python"),
         ("assert f(2) == 5", "fails the row's tests, wrong: AssertionError"),
