@@ -1,25 +1,44 @@
-"""Read a campaign from one YAML file: arms x seeds, each a run in its own folder."""
+"""Make the runs of a campaign: ``main_campaign.py CAMPAIGN.yaml -o DIR [--jobs N] [--only ARM]``.
+
+Each run trains, exports the weights of its last step and evaluates them, in DIR/ARM/seed-N. After
+an interruption, run the same command again: finished runs stay, and a run that was killed or failed
+resumes from its newest checkpoint, or starts over if there is none. Then
+``main_report.py campaign DIR -o results.md`` makes the page.
+
+If a run fails, the others are still made; the exit code is 2, with one line.
+"""
 
 from __future__ import annotations
 
+import argparse
 import json
 import re
-from collections.abc import Mapping
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from recipe.run.errors import ConfigError, one_line
-from recipe.run.typed import read_typed
+from recipe import PROGRAMS
+from recipe.run.arguments import Parser
+from recipe.run.checkpoints import resume_step, step_folder
+from recipe.run.ending import errors_in_one_line
+from recipe.run.errors import ConfigError, HintError, one_line
+from recipe.run.run_folder import RunFolder
+from recipe.run.typed import read_typed, read_yaml
+from recipe.run.whole_file import claimed, write_whole
+from recipe.study.jobs import Driver, Job, quoted
+from recipe.study.runs import RUN_FILE
 
-CAMPAIGN_FILE, RUN_FILE = "campaign.yaml", "campaign.json"
-EVALUATION = "evaluation"  # its folder, in a run's
-RESULTS = Path(EVALUATION, "results.json")
-MODEL_FOLDER = "model"  # the weights of the last step
-# What is measured of a response, by its name in ``Conversation.facts``, with its title; the last
-# two are not facts of it.
+CAMPAIGN_FILE, RESULTS = "campaign.yaml", "evaluation/results.json"
+# What is measured of held-out responses, by its name in ``Conversation.facts``, with its title; the
+# last two are not facts of it, and runs no longer measure the last.
 MEASURES = {
     "acc_t1": "turn 1",
     "acc_t2": "last turn",
@@ -30,22 +49,19 @@ MEASURES = {
     "accuracy": "accuracy",
     "work": "work right",
 }
-DIFFERENCES = {"delta"}
-_NAME = re.compile(r"[a-zA-Z0-9][\w.-]*", re.ASCII)
-_NAME_CHARS = 64
-# The campaign gives these itself.
-_OWN = {"hint.run_dir", "trainer.experiment_name", "hint.seed", "data.seed", "trainer.eval_only"}
+_LOG = "campaign.log"
+_NAME = re.compile(r"[a-zA-Z0-9][\w.-]{0,63}", re.ASCII)
+# Without what a training may be given and an evaluation refuses: its weights have the adapter.
+_EVALUATES = (
+    *("trainer.eval_only=true", "data.val_max_samples=-1"),
+    "actor_rollout_ref.model.lora_adapter_path=null",
+)
+_CHECK_S = 1800.0
 
 
 @dataclass(frozen=True)
 class Arm:
-    """One arm: what sets its runs apart from those of the others.
-
-    Attributes:
-        settings: Laid over the campaign's.
-        evaluation: Laid over the campaign's own for the evaluation.
-        seeds: ``None``: the campaign's.
-    """
+    """What sets some runs apart: settings over the campaign's, also for the evaluation; seeds."""
 
     settings: tuple[str, ...] = ()
     evaluation: tuple[str, ...] = ()
@@ -75,61 +91,29 @@ class Claim:
     by: float = 0.0
 
     def __post_init__(self) -> None:
+        about = f"a claim about {self.arm} on {self.source}"
         given = [each for each in (self.at_least, self.below, self.more_than) if each is not None]
-        if len(given) != 1:
-            raise ConfigError(
-                f"a claim about {self.arm} on {self.source} has {len(given)} of at_least, below "
-                f"and more_than; give exactly one"
-            )
-        if self.more_than == self.arm:
-            raise ConfigError(
-                f"a claim compares {self.arm} with itself on {self.source}; name another arm"
-            )
+        if len(given) != 1 or self.more_than == self.arm:
+            raise ConfigError(f"{about}: give one of at_least, below and more_than (another arm)")
         if self.measure not in MEASURES:
-            raise ConfigError(
-                f"a claim about {self.arm} on {self.source} has measure={self.measure}; choose "
-                f"from {', '.join(MEASURES)}"
-            )
-        lowest = -1.0 if self.measure in DIFFERENCES else 0.0
-        for bound in (self.at_least, self.below):
-            if bound is not None and not lowest <= bound <= 1.0:
-                raise ConfigError(
-                    f"a claim about {self.arm} on {self.source} has {self.measure} at {bound:g}; "
-                    f"give a share from {lowest:g} to 1, not per cent"
-                )
-        if not -1.0 < self.by < 1.0 or (self.by and self.more_than is None):
-            raise ConfigError(
-                f"a claim about {self.arm} on {self.source} has by={self.by:g}; give a share above "
-                f"-1 and below 1, not per cent, beside more_than"
-            )
+            raise ConfigError(f"{about}: measure={self.measure}; choose from {', '.join(MEASURES)}")
+        shares = [each for each in (self.at_least, self.below, self.by) if each is not None]
+        if not all(-1.0 <= each <= 1.0 for each in shares):
+            raise ConfigError(f"{about}: {shares} must be shares from -1 to 1, not per cent")
 
 
 @dataclass(frozen=True)
 class Budget:
-    """A limit, set before the runs, of what an arm's sampling costs.
-
-    Attributes:
-        arm: The arm that it is about.
-        tokens_of: The arm whose runs are the measure.
-        at_most: Tokens sampled by a run, as a multiple of those of ``tokens_of`` with its seed.
-    """
+    """A limit of what an arm's sampling costs: at most so many times another arm's tokens."""
 
     arm: str
     tokens_of: str
     at_most: float
 
-    def __post_init__(self) -> None:
-        if self.tokens_of == self.arm:
-            raise ConfigError(f"a budget compares {self.arm} with itself; name another arm")
-        if self.at_most <= 0:
-            raise ConfigError(
-                f"a budget of {self.arm} has at_most={self.at_most:g}; give a factor above 0"
-            )
-
 
 @dataclass(frozen=True)
-class Run:
-    """One run: an arm with a seed."""
+class Plan:
+    """One run to make: an arm with a seed."""
 
     arm: str
     seed: int
@@ -145,70 +129,30 @@ class Run:
         """Return what makes the run, as it stands in its folder."""
         return {"settings": list(self.settings), "evaluation": list(self.evaluation)}
 
-    def check_made(self, folder: Path) -> None:
-        """Refuse a folder that holds another run.
+    def kept(self, root: Path) -> Path:
+        """Return where the kept data of the run is: beside its folder's place."""
+        return root / f"{self.name}.json"
+
+    def check_made(self, root: Path) -> None:
+        """Refuse a folder, or a kept file, of a run with other settings.
 
         Raises:
-            ConfigError: If it was made with other settings (naming them), or has results that the
-                campaign did not make.
+            ConfigError: Naming them.
         """
-        path, kept = folder / RUN_FILE, kept_file(folder)
-        if not path.exists() and (folder / RESULTS).exists():
+        folder, kept, now = root / self.name, self.kept(root), self.as_json()
+        if (folder / RUN_FILE).exists():
+            made = json.loads((folder / RUN_FILE).read_text(encoding="utf-8"))
+            if not (folder / "evaluation").exists():  # nothing depends on the former ones
+                made["evaluation"] = now["evaluation"]
+        else:
+            made = json.loads(kept.read_text("utf-8"))["made"] if kept.exists() else now
+        if made != now:
+            theirs, ours = ({*each["settings"], *each["evaluation"]} for each in (made, now))
             raise ConfigError(
-                f"{folder} has results and no {RUN_FILE}: it is not a run of this campaign; "
-                f"move it away"
+                f"{folder} was made with {', '.join(sorted(theirs - ours)) or 'fewer settings'}, "
+                f"now it is {', '.join(sorted(ours - theirs)) or 'fewer settings'}: delete it (or "
+                f"its evaluation alone) to make it again, or give another -o"
             )
-        if path.exists():
-            made = _read_made(path)
-            drawn = folder / EVALUATION
-            if isinstance(made, dict) and not drawn.exists():
-                made |= {"evaluation": list(self.evaluation)}  # nothing depends on the former ones
-            self._check_same(made, folder)
-        elif kept.exists():
-            made = _read_made(kept)
-            self._check_same(made.get("made") if isinstance(made, dict) else made, kept)
-
-    def _check_same(self, made: Any, place: Path) -> None:
-        if made != self.as_json():
-            was, now = _difference(made, self.as_json())
-            is_trained_so = isinstance(made, dict) and made.get("settings") == [*self.settings]
-            drawn = place / EVALUATION
-            again = (
-                f"delete {drawn} to evaluate again"
-                if is_trained_so and drawn.exists()
-                else "delete it to make the run again"
-            )
-            raise ConfigError(
-                f"{place} was made with {was}, now it is {now}: {again}, or give another -o"
-            )
-
-
-def _difference(made: Any, now: Any) -> list[str]:
-    """Return the lines of each of two JSON values, as text, that the other lacks."""
-    texts = [json.dumps(each, indent=0).replace('"', "").split("\n") for each in (made, now)]
-    lines = [[line.rstrip(",") for line in text] for text in texts]
-    return [
-        ", ".join(line for line in lines[mine] if line not in lines[1 - mine]) or "the same lines"
-        for mine in (0, 1)
-    ]
-
-
-def _read_made(path: Path) -> Any:
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise ConfigError(f"{path} cannot be read ({error}); delete it") from error
-
-
-def kept_file(folder: Path) -> Path:
-    """Return where the kept data of a run is: beside its folder's place."""
-    return folder.with_name(f"{folder.name}.json")
-
-
-def run_name(folder: Path) -> str:
-    """Return what a run's folder is called: ``ARM/seed-N`` in a campaign, else its own name."""
-    folder = folder.resolve()
-    return f"{folder.parent.name}/{folder.name}" if (folder / RUN_FILE).exists() else folder.name
 
 
 @dataclass(frozen=True)
@@ -236,84 +180,37 @@ class Campaign:
     budgets: tuple[Budget, ...] = ()
 
     def __post_init__(self) -> None:
-        if not self.arms:
-            raise ConfigError("arms is empty; name at least one arm")
-        for name, arm in self.arms.items():
-            self._check_arm(name, arm)
-        by_folder: dict[str, str] = {}
+        named = {self.reference, *(each.arm for each in (*self.claims, *self.budgets))}
+        named |= {each.more_than for each in self.claims}
+        named |= {each.tokens_of for each in self.budgets}
+        if unknown := named - {None, *self.arms}:
+            raise ConfigError(f"{unknown} is not an arm; choose from {', '.join(self.arms)}")
         for name in self.arms:
-            if (other := by_folder.setdefault(name.lower(), name)) != name:
-                raise ConfigError(
-                    f"arms: {other} and {name} differ in their case alone, as folders may not; "
-                    f"rename one"
-                )
-        named: list[tuple[str, str | None]] = [("reference", self.reference)]
-        for number, claim in enumerate(self.claims):
-            named += [(f"claims[{number}]", name) for name in (claim.arm, claim.more_than)]
-        for number, budget in enumerate(self.budgets):
-            named += [(f"budgets[{number}]", name) for name in (budget.arm, budget.tokens_of)]
-        for place, name in named:
-            if name is not None and name not in self.arms:
-                raise ConfigError(
-                    f"{place}: {name!r} is not an arm; choose from {', '.join(self.arms)}"
-                )
-
-    def _check_arm(self, name: str, arm: Arm) -> None:
-        if not _NAME.fullmatch(name) or len(name) > _NAME_CHARS:
-            raise ConfigError(
-                f"arms: {name[:99]!r} names a folder; give letters, digits, '.', '-' and '_', at "
-                f"most {_NAME_CHARS}"
-            )
-        seeds = self.seeds if arm.seeds is None else arm.seeds
-        if not seeds or len(set(seeds)) < len(seeds):
-            raise ConfigError(f"seeds of {name} are {list(seeds)}; give each of them once")
-        if min(seeds) < 0 or max(seeds) >= 2**31:
-            raise ConfigError(f"seeds of {name} are {list(seeds)}; give 0 to {2**31 - 1}")
-        for setting in (*self.settings, *self.evaluation, *arm.settings, *arm.evaluation):
-            key = setting.partition("=")[0].strip().lstrip("+")
-            if "=" not in setting or key in _OWN:
-                raise ConfigError(
-                    f"{setting!r} (arm {name}) must be NAME=VALUE, and none of "
-                    f"{', '.join(sorted(_OWN))}, which the campaign gives each run"
-                )
+            if not _NAME.fullmatch(name):
+                raise ConfigError(f"arms: {name!r} names a folder; give letters, digits, '-', '_'")
 
     @property
     def compared_with(self) -> str:
         """The arm that the others are compared with."""
         return self.reference or next(iter(self.arms))
 
-    def runs(self) -> list[Run]:
-        """Return all runs: the first seed of every arm, then the second, and so on."""
+    def seeds_of(self, arm: str) -> tuple[int, ...]:
+        """Return the seeds of an arm's runs."""
+        own = self.arms[arm].seeds
+        return self.seeds if own is None else own
+
+    def plans(self, only: Sequence[str] = ()) -> list[Plan]:
+        """Return all runs, or those of some arms: every arm's first seed, then its second, ..."""
+        if unknown := {*only} - {*self.arms}:
+            raise ConfigError(f"--only {min(unknown)}: the arms are {', '.join(self.arms)}")
         found = []
         for name, arm in self.arms.items():
-            for place, seed in enumerate(self.seeds if arm.seeds is None else arm.seeds):
-                seeded = (f"hint.seed={seed}", f"data.seed={seed}")
-                run = Run(
-                    name,
-                    seed,
-                    (*self.settings, *arm.settings, *seeded),
-                    (*self.evaluation, *arm.evaluation),
-                )
-                found.append((place, run))
-        return [run for _, run in sorted(found, key=lambda each: each[0])]
-
-
-class _Once(yaml.SafeLoader):
-    """Reads plain values; a key appears once in its mapping, and is a string."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        """Build a mapping.
-
-        Raises:
-            ValueError: If a key appears twice, or is not a string.
-        """
-        keys = [self.construct_object(key, deep=True) for key, _ in node.value]
-        for key in keys:
-            if not isinstance(key, str):
-                raise ValueError(f"the key {key!r} is not a string; quote it")
-            if keys.count(key) > 1:
-                raise ValueError(f"the key {key!r} appears twice; rename or merge")
-        return super().construct_mapping(node, deep)
+            for place, seed in enumerate(self.seeds_of(name)):
+                settings = (*self.settings, *arm.settings, f"hint.seed={seed}", f"data.seed={seed}")
+                plan = Plan(name, seed, settings, (*self.evaluation, *arm.evaluation))
+                found.append((place, plan))
+        ordered = [plan for _, plan in sorted(found, key=lambda each: each[0])]
+        return [plan for plan in ordered if not only or plan.arm in only]
 
 
 def read_campaign(path: str | Path) -> Campaign:
@@ -323,13 +220,139 @@ def read_campaign(path: str | Path) -> Campaign:
         ConfigError: If it is not there, not YAML, or not a campaign; the message begins with it.
     """
     try:
-        # Not `safe_load`: of two arms with one name it drops the first.
-        node = yaml.load(Path(path).read_text(encoding="utf-8"), _Once)  # noqa: S506
-    except (OSError, ValueError, yaml.YAMLError, RecursionError) as error:
-        raise ConfigError(f"{path} cannot be read: {one_line(error, 200)}") from error
-    if not isinstance(node, dict):
-        raise ConfigError(f"{path} holds a {type(node).__name__}, expected a campaign (a mapping)")
-    try:
-        return read_typed(Campaign, node, "campaign")
-    except ConfigError as error:
-        raise ConfigError(f"{path}: {error}") from error
+        return read_typed(Campaign, read_yaml(Path(path).read_text("utf-8")), "campaign")
+    except (OSError, ValueError, yaml.YAMLError) as error:
+        raise ConfigError(f"{path}: {one_line(error, 300)}") from error
+
+
+def state_of(plan: Plan, root: Path) -> str:
+    """Return ``done``, or what comes next, as the run's folder says.
+
+    Raises:
+        ConfigError: If the folder holds a run with other settings.
+    """
+    plan.check_made(root)
+    folder = root / plan.name
+    if (folder / RESULTS).is_file() or plan.kept(root).is_file():
+        return "done"
+    step, last = resume_step(folder / "checkpoints") or 0, -1
+    if (folder / "config.yaml").is_file():
+        config = read_yaml((folder / "config.yaml").read_text("utf-8"))
+        last = int(config["trainer"]["total_training_steps"])
+    if step == last:
+        return "evaluate" if (folder / "model").is_dir() else "export"
+    return f"train after step {step}" if step else "train"
+
+
+def next_step(plan: Plan, root: Path) -> tuple[str, list[str]] | None:
+    """Return what comes next for a run and the program that does it, with the folder ready for it."""
+    state, folder = state_of(plan, root), (root / plan.name).absolute()
+    if state == "done":
+        return None
+    folder.mkdir(parents=True, exist_ok=True)
+    write_whole(folder / RUN_FILE, json.dumps(plan.as_json(), indent=1) + "\n")
+    model, place = folder / "model", f"hint.run_dir={quoted(str(folder))}"
+    train = [str(PROGRAMS / "main_hint.py"), *plan.settings]
+    if state == "export":
+        step = resume_step(folder / "checkpoints") or 0
+        checkpoint = step_folder(folder / "checkpoints", step)
+        # The training may have been killed between its last checkpoint and that step's line.
+        RunFolder(folder).restore_metrics(step, checkpoint)
+        for left in folder.glob(".model.*"):  # by an export that was killed
+            shutil.rmtree(left)
+        export = [str(PROGRAMS / "main_export.py"), str(checkpoint), str(model), "--dtype", "fp32"]
+        return state, export
+    if state == "evaluate":
+        weights = f"actor_rollout_ref.model.path={quoted(str(model))}"
+        return state, [*train, *plan.evaluation, *_EVALUATES, weights, place]
+    for path in (folder / "evaluation", model):  # of weights that the run no longer has
+        shutil.rmtree(path, ignore_errors=True)
+    return state, [*train, place]
+
+
+def make(path: Path, root: Path, num_at_once: int = 1, only: Sequence[str] = ()) -> None:
+    """Make every run of a campaign's file that is not done; one that fails ends no other.
+
+    Raises:
+        ConfigError: If a folder holds a run with other settings, or another command works there.
+        HintError: At the end, if some failed.
+    """
+    campaign = read_campaign(path)
+    plans = campaign.plans(only)
+    root.mkdir(parents=True, exist_ok=True)
+    with claimed(root / ".lock"):
+        for plan in campaign.plans():
+            plan.check_made(root)
+        write_whole(root / CAMPAIGN_FILE, path.read_text(encoding="utf-8"))
+        left = [plan for plan in plans if state_of(plan, root) != "done"]
+        _say(f"{len(plans)} runs, {len(plans) - len(left)} of them done")
+        driver = Driver(num_at_once, _say)
+        driver.make(
+            [
+                Job(each.name, partial(next_step, each, root), root / each.name / _LOG)
+                for each in left
+            ]
+        )
+    if driver.failed:
+        shown = ", ".join(f"{name} ({why})" for name, why in driver.failed.items())
+        raise HintError(
+            f"{len(driver.failed)} of {len(plans)} runs failed: {shown}; {_LOG} in each run's "
+            f"folder has the reason, and the same command makes them again"
+        )
+
+
+def check(campaign: Campaign, root: Path, only: Sequence[str] = ()) -> None:
+    """Run each arm's own checks of its training and its evaluation, with its first seed.
+
+    Raises:
+        HintError: If some arm cannot start.
+    """
+    firsts = {plan.arm: plan for plan in reversed(campaign.plans(only))}
+    failed = 0
+    for arm in filter(firsts.get, campaign.arms):
+        plan = firsts[arm]
+        end = ["preflight_only=true", f"hint.run_dir={quoted(str((root / plan.name).absolute()))}"]
+        train = [sys.executable, str(PROGRAMS / "main_hint.py"), *plan.settings]
+        why = ""
+        for command in ([*train, *end], [*train, *plan.evaluation, *_EVALUATES, *end]):
+            done = subprocess.run(
+                command, capture_output=True, text=True, check=False, timeout=_CHECK_S
+            )
+            said = (done.stderr.strip() or done.stdout.strip() or "nothing").splitlines()
+            why = why or (said[-1] if done.returncode else "")
+        failed += bool(why)
+        print(f"{arm}: {why or 'ok'}", flush=True)
+    if failed:
+        raise HintError(f"{failed} of {len(firsts)} arms cannot start")
+
+
+@errors_in_one_line(after_interrupt="; the same command continues")
+def main(argv: Sequence[str] | None = None) -> None:
+    """Make, list or check the runs."""
+    parser = Parser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument(
+        "campaign", type=Path, help="the YAML file, such as configs/campaign/*.yaml"
+    )
+    parser.add_argument("-o", "--output", type=Path, required=True, help="folder of the runs")
+    parser.add_argument("--jobs", type=int, default=1, help="runs at once, on CPUs (default: 1)")
+    parser.add_argument("--only", action="append", default=[], metavar="ARM", help="repeatable")
+    parser.add_argument("--dry-run", action="store_true", help="list the runs and what each needs")
+    parser.add_argument(
+        "--check", action="store_true", help="check each arm's settings; start none"
+    )
+    given = parser.parse_args(argv)
+    if given.jobs < 1:
+        parser.error(f"--jobs {given.jobs}: it must be at least 1")
+    campaign = read_campaign(given.campaign)
+    if given.dry_run:
+        for plan in campaign.plans(given.only):
+            print(f"{plan.name}: {state_of(plan, given.output)}: {' '.join(plan.settings)}")
+    elif given.check:
+        check(campaign, given.output, given.only)
+    else:
+        make(given.campaign, given.output, given.jobs, given.only)
+        print(f"done: python recipe/hint/main_report.py campaign {given.output} -o results.md")
+
+
+def _say(line: str) -> None:
+    print(f"{time.strftime('%H:%M:%S')}  {line}", flush=True)

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from statistics import fmean, geometric_mean
 from typing import Any
 
-from recipe.study.campaign import DIFFERENCES, MEASURES, Claim
-from recipe.study.estimators import Estimate, holm
-from recipe.study.report.campaign import CampaignResult, shown
-from recipe.study.report.campaign_learning import learning_table, mean_cell
-from recipe.study.report.campaign_run import SeedResult
-from recipe.study.report.page.folder import PageRun, level_share
-from recipe.study.report.runs import VLLM_DIFFERENCE
+import numpy as np
+
+from recipe.study.campaign import MEASURES, Budget, Claim
+from recipe.study.campaign_results import NOT_RUN, CampaignResult, Finished, shown
+from recipe.study.estimators import holm
+from recipe.study.runs import VLLM_DIFFERENCE, level_share
 from recipe.study.tables import markdown, percent
 
 # Metrics of training steps: title, name, and what makes the shown number of it.
@@ -62,10 +61,6 @@ correction.** Claims with a margin have no p: one that allows for a loss may hol
 difference. Where seeds either learn or do not, an interval of a few seeds is too narrow
 ([campaigns](../campaigns.md#the-page)).
 """
-_OF_UNGRADED = (
-    "wrong in an accuracy, left out where turns are compared; a verdict that they could change is "
-    "not known"
-)
 
 
 def results_page(results: Sequence[CampaignResult]) -> str:
@@ -79,13 +74,13 @@ def results_page(results: Sequence[CampaignResult]) -> str:
     corrected = dict(zip(known, holm([*known.values()]), strict=True))
     lines = [_ABOUT.format(compared=len(known))]
     for place, result in enumerate(results):
-        by_claim = {
+        p_values = {
             claim: f"{_probability(p)} ({_probability(corrected[at, claim])})"
             for (at, claim), p in known.items()
             if at == place
         }
         lines += [f"## {result.campaign.title}", "", *_conditions(result), ""]
-        for title, table in _tables(result, by_claim):
+        for title, table in _tables(result, p_values):
             lines += [f"### {title}", "", *table, ""]
     return "\n".join(lines)
 
@@ -108,7 +103,7 @@ def _tables(
         if len(result.seeds) > 1:
             yield f"Less {result.campaign.compared_with}, {source}", _differences(result, source)
         yield f"By seed, {source}", _by_seed(result, source)
-        yield f"Accuracy in training's own validations, {source}", learning_table(result, source)
+        yield f"Accuracy in training's own validations, {source}", _learning(result, source)
     yield "Cost", _cost(result)
     yield f"Training, mean of the last {_LATE_SHARE:.0%} of the steps", _late(result)
     if levels := _levels(result):
@@ -118,112 +113,81 @@ def _tables(
 
 def _conditions(result: CampaignResult) -> list[str]:
     """Return what was run, on what, and what is missing."""
-    runs = result.runs
-    sizes = [
-        f"{len(answered)} problems of {source}"
-        for source in runs[0].means
-        if (answered := runs[0].problems(source))
-    ]
+    runs, first = result.runs, result.runs[0].held_out
+    sizes = [f"{len(first.problems(source))} problems of {source}" for source in first.means]
     lines = [
-        f"- {len(runs)} of {len(result.campaign.runs())} runs",
-        *_told("Training steps", runs, lambda run: str(run.training.last_step)),
+        f"- {len(runs)} of {len(result.campaign.plans())} runs",
+        *_told("Training steps", runs, lambda run: str(run.last_step)),
         f"- Evaluated: the weights of the last step, {' and '.join(sizes)}",
         *_told("Drawn", runs, _drawn),
         f"- Settings of all: `{' '.join(result.campaign.settings)}`",
-        *_told("Machine", runs, lambda run: str(_of_machine(run, "machine").get("driver", ""))),
-        *_told("Versions", runs, lambda run: _listed(_versions(run))),
-        *_told("Commit", runs, lambda run: str(_of_machine(run, "version").get("commit", ""))),
+        *_told("Machine", runs, lambda run: run.machine.get("machine", {}).get("driver", "")),
+        *_told("Versions", runs, lambda run: _listed(run.machine.get("version", {}), "commit")),
+        *_told("Commit", runs, lambda run: run.machine.get("version", {}).get("commit", "")),
     ]
-    damaged = [
-        f"{run.training.name} {count} of {name}"
-        for run in runs
-        for name, count in run.training.damaged.items()
-    ]
+    damaged = [f"{run.name} {n} of {name}" for run in runs for name, n in run.damaged.items()]
     if damaged:
         lines.append(f"- **Damaged lines, left out**: {', '.join(damaged)}")
-    if partial := [run.training.name for run in runs if not run.steps_with_tokens()]:
+    if partial := [run.name for run in runs if not run.steps_with_tokens()]:
         lines.append(f"- **Steps or tokens missing in the metrics**: {', '.join(partial)}")
     ungraded = [
-        f"{run.training.name} {sum(counts.values())} of "
-        f"{run.num_responses * len(run.problems(source))} of {source}"
+        f"{run.name} {sum(counts.values())} of "
+        f"{run.held_out.num_responses * len(run.held_out.problems(source))} of {source}"
         for run in runs
-        for source, counts in run.ungraded.items()
+        for source, counts in run.held_out.ungraded.items()
     ]
     if ungraded:
-        lines.append(
-            f"- **The verifier failed on responses** ({_OF_UNGRADED}): {', '.join(ungraded)}"
-        )
+        what = "wrong in an accuracy, left out where turns are compared"
+        lines.append(f"- **The verifier failed on responses** ({what}): {', '.join(ungraded)}")
     seeds: dict[str, list[str]] = {}
-    for run, what in result.missing:
-        if what == "not run":
-            seeds.setdefault(run.arm, []).append(str(run.seed))
+    for plan, what in result.missing:
+        if what == NOT_RUN:
+            seeds.setdefault(plan.arm, []).append(str(plan.seed))
         else:
-            lines.append(f"- **Not finished**: {run.name} {what}")
-    if seeds:
-        lines.append(f"- **Not run** (seeds): {_by_arm(seeds)}")
-    return lines
+            lines.append(f"- **Not finished**: {plan.name} {what}")
+    return [*lines, f"- **Not run** (seeds): {_by_arm(seeds)}"] if seeds else lines
 
 
 def _by_arm(seeds: Mapping[str, Sequence[str]]) -> str:
     return ", ".join(f"{arm} ({', '.join(each)})" for arm, each in seeds.items())
 
 
-def _told(title: str, runs: Sequence[SeedResult], about: Callable[[SeedResult], str]) -> list[str]:
+def _told(title: str, runs: Sequence[Finished], about: Callable[[Finished], str]) -> list[str]:
     """Return a line of what all runs share; where they differ, one for each, with its runs."""
     found: dict[str, dict[str, list[str]]] = {}
     for run in runs:
-        arm, _, seed = run.training.name.partition("/seed-")
+        arm, _, seed = run.name.partition("/seed-")
         found.setdefault(about(run), {}).setdefault(arm, []).append(seed)
     if len(found) == 1:
         return [f"- {title}: {text}" for text in found if text]
     return [f"- {title} of {_by_arm(seeds)}: {text or 'not kept'}" for text, seeds in found.items()]
 
 
-def _drawn(run: SeedResult) -> str:
-    sampling = {name: value for name, value in sorted(run.sampling.items()) if name != "seed"}
-    return f"K = {run.num_responses} each ({_listed(sampling)})"
+def _drawn(run: Finished) -> str:
+    sampling = dict(sorted(run.held_out.sampling.items()))
+    return f"K = {run.held_out.num_responses} each ({_listed(sampling, 'seed')})"
 
 
-def _versions(run: SeedResult) -> Mapping[str, Any]:
-    """Return those of packages; the commit has a line of its own."""
-    found = _of_machine(run, "version")
-    return {name: value for name, value in found.items() if name != "commit"}
-
-
-def _of_machine(run: SeedResult, part: str) -> Mapping[str, Any]:
-    found = run.training.machine.get(part)
-    return found if isinstance(found, dict) else {}
-
-
-def _listed(facts: Mapping[str, Any]) -> str:
-    return ", ".join(f"{name} {value}" for name, value in facts.items())
+def _listed(facts: Mapping[str, Any], left_out: str) -> str:
+    return ", ".join(f"{name} {value}" for name, value in facts.items() if name != left_out)
 
 
 def _claims(result: CampaignResult, p_values: Mapping[Claim, str]) -> list[str]:
-    said = [
-        (
-            _said(each),
-            (each.arm, each.more_than or each.arm),
-            *result.verdict(each),
-            p_values.get(each, "-"),
-        )
-        for each in result.campaign.claims
-    ]
-    said += [
-        (
-            f"{each.arm}: at most {each.at_most:g} times the tokens of {each.tokens_of}",
-            (each.arm, each.tokens_of),
-            *result.cost(each),
-            "-",
-        )
-        for each in result.campaign.budgets
-    ]
-    measured = [
-        _judged(claim, str(len(result.common_seeds(*arms))), text, p, verdict)
-        for claim, arms, text, verdict, p in said
-        if text != "-"
-    ]
-    waiting = [f"- {claim}" for claim, _, text, *_ in said if text == "-"]
+    measured, waiting = [], []
+    for each in (*result.campaign.claims, *result.campaign.budgets):
+        if isinstance(each, Budget):
+            said = f"{each.arm}: at most {each.at_most:g} times the tokens of {each.tokens_of}"
+            other, (text, verdict), p = each.tokens_of, result.cost(each), "-"
+        else:
+            said, other = _said(each), each.more_than or each.arm
+            (text, verdict), p = result.verdict(each), p_values.get(each, "-")
+        if text == "-":
+            waiting.append(f"- {said}")
+            continue
+        marks = {"fails": ("**", "**"), "undecided": ("", "**")}
+        a, b = marks.get(verdict, ("", ""))
+        seeds = str(len(result.common_seeds(each.arm, other)))
+        measured.append([f"{a}{said}{a}", seeds, text, p, f"{b}{verdict}{b}"])
     head = ["claim", "seeds", "measured", "p (corrected)", "verdict"]
     table = markdown(head, measured) if measured else []
     return [*table, "", "Stated, and nothing measured yet:", "", *waiting] if waiting else table
@@ -240,35 +204,24 @@ def _said(claim: Claim) -> str:
     return f"{about} below {percent(claim.below or 0.0)}, every seed"
 
 
-def _judged(said: str, seeds: str, text: str, p: str, verdict: str) -> list[str]:
-    marks = {"fails": ("**", "**"), "undecided": ("", "**")}
-    of_said, of_verdict = marks.get(verdict, ("", ""))
-    return [f"{of_said}{said}{of_said}", seeds, text, p, f"{of_verdict}{verdict}{of_verdict}"]
-
-
 def _held_out(result: CampaignResult, source: str) -> list[str]:
-    names = result.measures(source)
-    rows = [
-        [arm, str(len(seeds)), *(_cell(result.estimate(arm, source, name), name) for name in names)]
-        for arm, seeds in result.seeds.items()
-    ]
+    names, rows = result.measures(source), []
+    for arm, seeds in result.seeds.items():
+        found = {name: result.estimate(arm, source, name) for name in names}
+        cells = [shown(e, sign=name == "delta") if e else "-" for name, e in found.items()]
+        rows.append([arm, str(len(seeds)), *cells])
     return markdown(["arm", "seeds", *(MEASURES[name] for name in names)], rows)
 
 
 def _differences(result: CampaignResult, source: str) -> list[str]:
-    reference = result.campaign.compared_with
-    names = [
-        each
-        for each in result.measures(source)
-        if each in ("acc_t1", "acc_t2", "delta", "accuracy")
-    ]
-    rows = []
+    reference, rows = result.campaign.compared_with, []
+    compared = ("acc_t1", "acc_t2", "delta", "accuracy")
+    names = [each for each in result.measures(source) if each in compared]
     for arm in result.seeds:
         if arm != reference:
-            common = len(result.common_seeds(arm, reference))
             found = [result.difference(arm, reference, source, name) for name in names]
             cells = [shown(each, sign=True) if each else "-" for each in found]
-            rows.append([arm, str(common), *cells])
+            rows.append([arm, str(len(result.common_seeds(arm, reference))), *cells])
     return markdown(["arm", "seeds", *(MEASURES[name] for name in names)], rows)
 
 
@@ -278,15 +231,55 @@ def _by_seed(result: CampaignResult, source: str) -> list[str]:
     for arm, seeds in result.seeds.items():
         cells = []
         for seed in numbers:
-            have = seeds[seed].means.get(source, {}) if seed in seeds else {}
-            parts = [
-                percent(statistics.fmean(have[name].values()))
-                for name in ("acc_t1", "acc_t2", "accuracy")
-                if name in have
-            ]
-            cells.append(" > ".join(parts) or "-")
+            have = seeds[seed].held_out.means.get(source, {}) if seed in seeds else {}
+            names = [each for each in ("acc_t1", "acc_t2", "accuracy") if each in have]
+            cells.append(" > ".join(percent(fmean(have[name].values())) for name in names) or "-")
         rows.append([arm, *cells])
     return markdown(["arm", *(f"seed {seed}" for seed in numbers)], rows)
+
+
+def _learning(result: CampaignResult, source: str) -> list[str]:
+    """Return the mean over seeds at each validation, at equal tokens, and when it was a half."""
+    reference = result.campaign.compared_with
+    references = result.seeds.get(reference, {})
+    steps = sorted({step for run in result.runs for step in run.curve(source)})
+    rows = []
+    for arm, runs in result.seeds.items():
+        columns = [[run.curve(source).get(step) for run in runs.values()] for step in steps]
+        equal = [_at_tokens(run, references.get(seed), source) for seed, run in runs.items()]
+        half, reached = "-", []
+        for run in runs.values():
+            at = [step for step, value in run.curve(source).items() if value >= 0.5]
+            reached += [(run, at[0])] if at else []
+        if reached:
+            half = f"step {fmean(step for _, step in reached):.0f}"
+            if all(run.steps_with_tokens() for run in runs.values()):
+                tokens = fmean(run.tokens(step) for run, step in reached)
+                half += f", {tokens / 1000:.0f}k tokens"
+                minutes = [run.minutes(step) for run, step in reached]
+                half += f", {_mean(minutes, '{:.1f}'.format)} min" if None not in minutes else ""
+            half += f" ({len(reached)} of {len(runs)})"
+        rows.append([arm, *map(_mean, [*columns, equal]), half])
+    head = ["arm", *(f"step {step}" for step in steps), f"at {reference}'s tokens"]
+    return markdown([*head, "50 % at (seeds)"], rows)
+
+
+def _mean(values: Sequence[float | None], shown: Callable[[float], str] = percent) -> str:
+    """Return the mean of what is known, with the number of seeds where some are not."""
+    known = [each for each in values if each is not None]
+    part = f" ({len(known)})" if len(known) < len(values) else ""
+    return f"{shown(fmean(known))}{part}" if known else "-"
+
+
+def _at_tokens(run: Finished, other: Finished | None, source: str) -> float | None:
+    """Return the accuracy when as many tokens were sampled as by another run; if that is known."""
+    points = [(run.tokens(step), value) for step, value in run.curve(source).items()]
+    if other is None or not (points and run.steps_with_tokens() and other.steps_with_tokens()):
+        return None
+    tokens = min(other.tokens(), run.tokens())
+    tokens_V, accuracies_V = zip(*points, strict=True)
+    is_covered = tokens_V[0] <= tokens <= tokens_V[-1]
+    return float(np.interp(tokens, tokens_V, accuracies_V)) if is_covered else None
 
 
 def _cost(result: CampaignResult) -> list[str]:
@@ -297,64 +290,56 @@ def _cost(result: CampaignResult) -> list[str]:
         for arm, seeds in result.seeds.items()
     }
     for arm, seeds in result.seeds.items():
-        runs = list(seeds.values())
-        ratios = result.token_ratios(arm, reference) if whole.get(reference) else []
-        spent = [
-            f"{statistics.fmean(run.tokens() for run in runs) / 1000:.0f}k",
-            f"{statistics.geometric_mean(ratios):.2f}" if ratios else "-",
-            mean_cell([run.minutes() for run in runs], "{:.1f}".format),
-        ]
-        differences = [
-            row[VLLM_DIFFERENCE]
-            for run in runs
-            for row in run.training.training
-            if VLLM_DIFFERENCE in row
-        ]
-        worst = f"{max(differences):.1e}" if differences else "-"
-        rows.append([arm, *(spent if whole[arm] else ["-"] * len(spent)), worst])
+        runs, cells = [*seeds.values()], ["-"] * 3
+        if whole[arm]:
+            ratios = result.token_ratios(arm, reference) if whole.get(reference) else []
+            cells = [
+                f"{fmean(run.tokens() for run in runs) / 1000:.0f}k",
+                f"{geometric_mean(ratios):.2f}" if ratios else "-",
+                _mean([run.minutes() for run in runs], "{:.1f}".format),
+            ]
+        gaps = [row[VLLM_DIFFERENCE] for r in runs for row in r.training if VLLM_DIFFERENCE in row]
+        rows.append([arm, *cells, f"{max(gaps):.1e}" if gaps else "-"])
     head = ["arm", "tokens a run", f"times {reference}'s", "minutes of steps"]
     return markdown([*head, "trainer against vLLM, worst step's mean"], rows)
 
 
 def _late(result: CampaignResult) -> list[str]:
-    rows, columns = [], []
+    columns = []
     for title, name, number in _LATE:
-        values = [
-            [_mean_of_late(run.training, name) for run in seeds.values()]
-            for seeds in result.seeds.values()
-        ]
-        shown_column = []
-        for group in values:
-            known = [number(each) for each in group if each is not None]
-            shown_column.append(f"{sum(known) / len(known):.3g}" if known else "-")
-        if not set(shown_column) <= {"-", "0"}:
-            columns.append((title, shown_column))
-    for place, arm in enumerate(result.seeds):
-        rows.append([arm, *(cells[place] for _, cells in columns)])
+        column = []
+        for seeds in result.seeds.values():
+            means = []
+            for run in seeds.values():
+                first = (1 - _LATE_SHARE) * run.last_step
+                late = [r[name] for r in run.training if r["step"] > first and name in r]
+                means += [number(sum(late) / len(late))] if late else []
+            column.append(f"{sum(means) / len(means):.3g}" if means else "-")
+        if not {*column} <= {"-", "0"}:
+            columns.append((title, column))
+    rows = [[arm, *(cells[at] for _, cells in columns)] for at, arm in enumerate(result.seeds)]
     return markdown(["arm", *(title for title, _ in columns)], rows)
 
 
 def _levels(result: CampaignResult) -> list[str]:
     """Return the shares of the levels in each quarter of training, of the arms that use hints."""
-    highest = max((max(run.training.levels, default=0) for run in result.runs), default=0)
     rows = []
     for arm, seeds in result.seeds.items():
-        if not any(run.training.levels - {0} for run in seeds.values()):
+        own = max((max(run.levels, default=0) for run in seeds.values()), default=0)
+        if not own:
             continue
-        cells, own = [], max(level for run in seeds.values() for level in run.training.levels)
+        cells = []
         for quarter in range(_QUARTERS):
             steps = [
                 row
                 for run in seeds.values()
-                for row in run.training.training
-                if quarter < _QUARTERS * row["step"] / run.training.last_step <= quarter + 1
+                for row in run.training
+                if quarter < _QUARTERS * row["step"] / run.last_step <= quarter + 1
             ]
-            shares = [
-                sum(level_share(row, level) for row in steps) / len(steps) if steps else 0.0
-                for level in range(own + 1)
-            ]
-            cells.append(" / ".join(f"{100 * each:.0f}" for each in shares))
+            shares = [[level_share(row, level) for row in steps] for level in range(own + 1)]
+            cells.append(" / ".join(f"{100 * sum(each) / (len(each) or 1):.0f}" for each in shares))
         rows.append([arm, *cells])
+    highest = max((max(run.levels, default=0) for run in result.runs), default=0)
     levels = " / ".join(["none", *map(str, range(1, highest + 1))])
     head = ["arm", f"quarter 1: {levels}", *(f"quarter {each}" for each in range(2, _QUARTERS + 1))]
     return markdown(head, rows) if rows else []
@@ -368,13 +353,3 @@ def _settings(result: CampaignResult) -> list[str]:
         more = f"; evaluated with {', '.join(evaluated)}" if evaluated else ""
         lines.append(f"- {name}: {', '.join(settings)}{more}")
     return lines
-
-
-def _mean_of_late(run: PageRun, name: str) -> float | None:
-    first = (1 - _LATE_SHARE) * run.last_step
-    values = [row[name] for row in run.training if row["step"] > first and name in row]
-    return sum(values) / len(values) if values else None
-
-
-def _cell(estimate: Estimate | None, measure: str) -> str:
-    return shown(estimate, sign=measure in DIFFERENCES) if estimate else "-"

@@ -1,1 +1,0 @@
-"""One HTML file that shows runs: settings, curves, every prompt's rounds, and samples."""
