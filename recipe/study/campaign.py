@@ -245,7 +245,7 @@ def state_of(plan: Plan, root: Path) -> str:
 
 
 def next_step(plan: Plan, root: Path) -> tuple[str, list[str]] | None:
-    """Return what comes next for a run and the program that does it, with the folder ready for it."""
+    """Return what comes next for a run and the program that does it; its folder is ready."""
     state, folder = state_of(plan, root), (root / plan.name).absolute()
     if state == "done":
         return None

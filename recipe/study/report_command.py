@@ -54,10 +54,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command that the first argument names; without one, the training table."""
     argv = [*sys.argv[1:]] if argv is None else [*argv]
     commands = {
-        name.removeprefix("_command_"): each
-        for name, each in globals().items()
-        if name.startswith("_command_")
-    }
+        "runs": _runs, "evaluation": _evaluation, "compare": _compare, "html": _html, "same": _same,
+        "samples": _samples, "campaign": _campaign, "keep": _keep,
+    }  # fmt: skip
     command = argv.pop(0) if argv[:1] and argv[0] in commands else "runs"
     prog = f"{Path(sys.argv[0]).name} {command}".removesuffix(" runs")
     as_is = argparse.RawDescriptionHelpFormatter
@@ -66,7 +65,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 2 if is_output_lost() else code
 
 
-def _command_runs(parser: Parser, argv: Sequence[str]) -> None:
+def _runs(parser: Parser, argv: Sequence[str]) -> None:
     """Print the table; draw the figure when asked."""
     parser.add_argument("runs", nargs="+", help="folders of runs")
     parser.add_argument("--source", default="tiny/hard", help="data source of the accuracy")
@@ -82,7 +81,7 @@ def _command_runs(parser: Parser, argv: Sequence[str]) -> None:
         draw_learning(runs, given.source, given.figure)
 
 
-def _command_evaluation(parser: Parser, argv: Sequence[str]) -> int:
+def _evaluation(parser: Parser, argv: Sequence[str]) -> int:
     """Recompute, print the table and what differs."""
     parser.add_argument("run", type=Path, help="folder of a run with trainer.eval_only=true")
     folder = parser.parse_args(argv).run / "evaluation"
@@ -96,7 +95,7 @@ def _command_evaluation(parser: Parser, argv: Sequence[str]) -> int:
     return 0
 
 
-def _command_compare(parser: Parser, argv: Sequence[str]) -> None:
+def _compare(parser: Parser, argv: Sequence[str]) -> None:
     """Print the paired table."""
     parser.add_argument(
         "--common", action="store_true", help="leave out problems that only one run has"
@@ -105,7 +104,7 @@ def _command_compare(parser: Parser, argv: Sequence[str]) -> None:
     print("\n".join(compare_runs(first, second, should_intersect=given.common)))
 
 
-def _command_same(parser: Parser, argv: Sequence[str]) -> int:
+def _same(parser: Parser, argv: Sequence[str]) -> int:
     """Print how many prompts have equal rounds, and each run's difference to vLLM."""
     first, second, _ = _two_runs(parser, argv)
     same = compare_records(first, second)
@@ -125,7 +124,7 @@ def _command_same(parser: Parser, argv: Sequence[str]) -> int:
     return int(same.num_equal < same.num_prompts)
 
 
-def _command_samples(parser: Parser, argv: Sequence[str]) -> None:
+def _samples(parser: Parser, argv: Sequence[str]) -> None:
     """Print odd and random prompts with their responses and verdicts."""
     parser.add_argument("run", type=Path, help="folder of a training run")
     parser.add_argument("--step", type=int, help="only of this step")
@@ -145,7 +144,7 @@ def _command_samples(parser: Parser, argv: Sequence[str]) -> None:
     print(f"{len(newest)} samples shown; by reason there are: {counts or 'none'}")
 
 
-def _command_html(parser: Parser, argv: Sequence[str]) -> None:
+def _html(parser: Parser, argv: Sequence[str]) -> None:
     """Write the page of some runs."""
     parser.add_argument("runs", nargs="+", help="folders of training runs or campaigns")
     parser.add_argument("-o", "--output", type=Path, required=True, help="the HTML file")
@@ -168,7 +167,7 @@ def _command_html(parser: Parser, argv: Sequence[str]) -> None:
     print(f"{given.output}: {size}")
 
 
-def _command_campaign(parser: Parser, argv: Sequence[str]) -> None:
+def _campaign(parser: Parser, argv: Sequence[str]) -> None:
     """Write the page of some campaigns' results."""
     parser.add_argument("folders", nargs="+", help="folders that main_campaign.py or keep filled")
     parser.add_argument("-o", "--output", type=Path, required=True, help="the Markdown file")
@@ -177,19 +176,25 @@ def _command_campaign(parser: Parser, argv: Sequence[str]) -> None:
     parser.add_argument("--arm", action="append", default=[], help="in the figure; repeatable")
     given = parser.parse_args(argv)
     results = [read_results_of(folder) for folder in given.folders]
-    if given.figure:
-        runs = [(result.campaign.title, run) for result in results for run in result.runs]
-        runs = [each for each in runs if each[1].variant in (given.arm or [each[1].variant])]
-        for title, run in runs:  # arms of one name in two campaigns are different arms
-            if len({each for each, other in runs if other.curve(given.source)}) > 1:
-                run.name = f"{title}: {run.name}"
-        draw_learning([run for _, run in runs], given.source, given.figure)
     write_whole(given.output, results_page(results))
+    if given.figure:
+        runs = []
+        for arm in given.arm or dict.fromkeys(arm for result in results for arm in result.seeds):
+            found = [
+                (result.campaign.title, run)
+                for result in results
+                for run in result.seeds.get(arm, {}).values()
+            ]
+            titles = {title for title, run in found if run.curve(given.source)}
+            for title, run in found:  # arms of one name in two campaigns are different arms
+                run.name = f"{title}: {run.name}" if len(titles) > 1 else run.name
+                runs.append(run)
+        draw_learning(runs, given.source, given.figure)
     missing = sum(len(each.missing) for each in results)
     print(f"{given.output}: {len(results)} campaigns, {missing} runs missing")
 
 
-def _command_keep(parser: Parser, argv: Sequence[str]) -> None:
+def _keep(parser: Parser, argv: Sequence[str]) -> None:
     """Keep what a page needs of a campaign's finished runs."""
     parser.add_argument("folder", help="a folder that main_campaign.py filled")
     parser.add_argument("-o", "--output", type=Path, required=True, help="another folder")

@@ -18,7 +18,7 @@ def write_campaign(root, arms, **changes):
     node = {"title": "A campaign", "arms": {name: {} for name in arms}, "seeds": [1, 2]} | changes
     root.mkdir(exist_ok=True)
     (root / "campaign.yaml").write_text(yaml.safe_dump(node))
-    for run in read_campaign(root / "campaign.yaml").runs():
+    for run in read_campaign(root / "campaign.yaml").plans():
         if run.seed in arms[run.arm]:
             write_run(root / run.name, arms[run.arm][run.seed])
             (root / run.name / "campaign.json").write_text(json.dumps(run.as_json()))

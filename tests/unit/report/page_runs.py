@@ -50,26 +50,6 @@ def sample(step, name, *responses, why=("random",), **more):
     } | more  # fmt: skip
 
 
-def talk(step, name, firsts, lasts, **more):
-    """A record of attempt, feedback and refinement, each refinement after its own feedback."""
-    row = record(step, name, firsts, "", lasts, **more)
-    for number, each in enumerate(row["rounds"]):
-        each |= {"level": 0, "hint_status": "none"}
-        each["parents"] = [[number - 1, turn] for turn in range(len(firsts))] if number else []
-    row["rounds"][0]["prompt"] = "bare"
-    row["rounds"][1] |= {"prompt": "feedback", "role": "guide"}
-    row["rounds"][2]["prompt"] = "refine"
-    return row
-
-
-def talk_sample(step, name, *responses):
-    """A sample of several turns with responses (round, turns, reason, text)."""
-    made = sample(step, name, *((0, reason, text) for _, _, reason, text in responses))
-    for each, (number, turns, _, _) in zip(made["responses"], responses, strict=True):
-        each |= {"round": number, "rows": turns}
-    return made | {"rounds": []}
-
-
 def metrics(step, accuracy=None):
     row = {
         "step": step, "hint/prompts": 4.0, "hint/prompts_with_hint": 1.0, "hint/used_no_hint": 3.0,

@@ -1,26 +1,41 @@
-"""What is said of a campaign's runs."""
+"""What is said of a campaign's runs: estimates, claims, the page, and what is kept."""
 
-import hashlib
 import json
 import shutil
-from pathlib import Path
 
 import pytest
-import yaml
-from campaign_runs import CONVERSATIONS, ONE, claims, write_campaign
+from campaign_runs import CONVERSATIONS, ONE, claims, write_campaign, write_evaluation
 from ends import code_of
-from response_rows import rows, write_rows
+from response_rows import rows
 
-from recipe.hint.main_report import main
-from recipe.problems.columns import read_problems
 from recipe.run.errors import ConfigError, DataError
-from recipe.study.report.campaign_folder import read_results_of
-from recipe.study.report.campaign_page import results_page
-from recipe.study.results import write_results
-from recipe.study.work import work_right
-from recipe.worlds.two_turn import response
+from recipe.study.campaign import Claim
+from recipe.study.campaign_page import results_page
+from recipe.study.campaign_results import _side, keep_results, read_results_of
+from recipe.study.estimators import Estimate
+from recipe.study.report_command import main
 
-TWO_TURN = Path("data/two_turn/val_hard.parquet").absolute()
+SEEDS = (1, 2, 3)
+MANY = {f"p{number}": "-+ -+" for number in range(40)}  # +1 on 40 problems
+SOME = dict.fromkeys(MANY, "-+ --")  # +1/2
+NONE = dict.fromkeys(MANY, "-- --")
+
+
+def verdict(root, claim=0):
+    result = read_results_of(root)
+    return result.verdict(result.campaign.claims[claim])[1]
+
+
+def row_of(page, heading, arm="x"):
+    lines = page.split(f"### {heading}")[1].split("\n")
+    cells = next(line for line in lines if line.startswith(f"| {arm} "))
+    return [each.strip() for each in cells.split("|")[2:-1]]
+
+
+def set_metrics(root, run, change):
+    path = root / run / "metrics.jsonl"
+    rows_of_run = [json.loads(line) for line in path.open()]
+    path.write_text("".join(json.dumps(each) + "\n" for each in change(rows_of_run)))
 
 
 def test_an_arms_accuracy_is_the_mean_over_seeds_and_problems(tmp_path):
@@ -60,6 +75,141 @@ def test_two_turns_have_what_the_second_changed(tmp_path):
     )
 
 
+def test_a_bound_holds_where_the_interval_of_every_seed_is_on_its_side(tmp_path):
+    # +1/2 on all: 1 - 0.025 ** (1 / 40) = 8.8 % of other problems may differ, by -1.5 or +0.5.
+    # So 0.37 to 0.54.
+    asked = claims({"at_least": 0.35}, {"at_least": 0.8}, {"below": 0.6})
+    root = write_campaign(tmp_path, {"x": {1: MANY, 2: SOME}}, claims=asked)
+    # 0.6 is above all of `SOME` and below all of `MANY`.
+    assert [verdict(root, each) for each in range(3)] == ["holds", "fails", "fails"]
+
+
+def test_a_bound_is_not_known_to_hold_while_a_seed_is_missing_but_known_to_fail(tmp_path):
+    asked = claims({"at_least": 0.35}, {"at_least": 0.6})
+    root = write_campaign(tmp_path, {"x": {1: SOME}}, claims=asked)
+    assert [verdict(root, each) for each in range(2)] == ["not known", "fails"]
+
+
+def test_a_seed_without_the_measure_leaves_a_claim_unknown(tmp_path):
+    arms = {"x": {1: MANY, 2: dict.fromkeys(MANY, "++")}}  # seed 2 has responses of one turn
+    assert verdict(write_campaign(tmp_path, arms, claims=claims({"at_least": 0.3}))) == "not known"
+
+
+def test_more_than_another_arm_is_a_difference_whose_interval_is_above_0(tmp_path):
+    alike = {name: "-- --" if at % 2 else "-+ -+" for at, name in enumerate(MANY)}
+    arms = {"x": SOME, "alike": alike, "worse": NONE}
+    pairs = [("x", "worse"), ("x", "alike"), ("alike", "x"), ("worse", "x")]
+    asked = [
+        {"arm": arm, "source": "toy", "measure": "acc_t2", "more_than": other}
+        for arm, other in pairs
+    ]
+    asked.append(asked[1] | {"by": -0.9})
+    runs = {name: dict.fromkeys(SEEDS, each) for name, each in arms.items()}
+    root = write_campaign(tmp_path, runs, claims=asked, seeds=[*SEEDS])
+    # A claim and its opposite may both be undecided.
+    verdicts = ["holds", "undecided", "undecided", "fails", "holds"]
+    assert [verdict(root, each) for each in range(5)] == verdicts
+    for name in arms:
+        shutil.rmtree(root / f"{name}/seed-3")
+    text = (root / "campaign.yaml").read_text().replace("- 3\n", "")
+    (root / "campaign.yaml").write_text(text)
+    assert [verdict(root, each) for each in range(4)] == ["not known"] * 4  # two seeds
+
+
+def clear_comparison(folder):
+    arms = {name: dict.fromkeys(SEEDS, each) for name, each in (("x", MANY), ("y", NONE))}
+    claim = {"arm": "x", "source": "toy", "measure": "acc_t2", "more_than": "y"}
+    return write_campaign(folder, arms, seeds=[*SEEDS], claims=[claim])
+
+
+def test_arms_that_were_drawn_or_trained_differently_are_not_compared(tmp_path):
+    drawn, trained, seed = (clear_comparison(tmp_path / name) for name in "abc")
+    assert verdict(drawn) == "holds"
+    for path in drawn.glob("y/*/evaluation/results.json"):
+        path.write_text(path.read_text().replace('"temperature": 1.0', '"temperature": 0.1'))
+    for path in [*trained.glob("y/*/metrics.jsonl"), seed / "x/seed-2/metrics.jsonl"]:
+        path.write_text("".join(path.read_text().splitlines(keepends=True)[:2]))
+    assert [verdict(each) for each in (drawn, trained, seed)] == ["not known"] * 3
+    page = results_page([read_results_of(seed)])
+    assert "- Training steps of x (1, 3), y (1, 2, 3): 2\n- Training steps of x (2): 1\n" in page
+
+
+def test_bounds_and_intervals_are_compared_as_they_are_shown(tmp_path):
+    # 29.962 is shown as 30.0, 9.998 as 10.0, 0.02 as 0.0; `by` moves the bound.
+    given = [
+        ({"at_least": 0.30}, 0.29962, 0.4, "holds"),
+        ({"below": 0.10}, 0.0, 0.09998, "undecided"),
+        ({"more_than": "y"}, 0.0002, 0.1, "undecided"),
+        ({"more_than": "y", "by": -0.02}, -0.01, 0.05, "holds"),
+        ({"more_than": "y", "by": -0.02}, -0.05, -0.03, "fails"),
+    ]
+    for bound, low, high, expected in given:
+        claim = Claim("x", "toy", "acc_t2", **bound)
+        assert _side(claim, Estimate(low, low, high)) == expected
+
+
+def test_p_values_are_corrected_for_the_claims_of_all_campaigns_of_a_page(tmp_path):
+    """All of 40 problems: 2 * 2 ** -40 of the two that differ; 1 of the two that do not."""
+    above = {"arm": "x", "source": "toy", "measure": "acc_t2", "more_than": "y"}
+    asked = [above, above | {"by": 0.1}, {**above, "more_than": None, "at_least": 0.5}]
+    asked = [{name: each for name, each in claim.items() if each is not None} for claim in asked]
+    pages = []
+    for name, other in (("one", NONE), ("two", MANY)):
+        runs = {"x": dict.fromkeys(SEEDS, MANY), "y": dict.fromkeys(SEEDS, other)}
+        pages.append(write_campaign(tmp_path / name, runs, claims=asked, seeds=[1, 2, 3]))
+    page = results_page([read_results_of(each) for each in pages])
+    cells = [line.split("|")[4].strip() for line in page.splitlines() if "last turn on toy" in line]
+    assert cells == ["< 0.001 (< 0.001)", "-", "-", "1 (1)", "-", "-"]
+    assert "for all 2\n" in page
+
+
+def test_a_budget_is_a_ratio_of_tokens_with_an_interval_over_seeds(tmp_path):
+    factors = {1: 1.0, 2: 1.1, 3: 1.21}
+    budgets = [{"arm": "x", "tokens_of": "y", "at_most": each} for each in (1.5, 1.15, 0.8)]
+    arms = {name: dict.fromkeys(factors, ONE) for name in ("x", "y")}
+    root = write_campaign(tmp_path, arms, seeds=list(factors), budgets=budgets)
+    for seed, factor in factors.items():
+        for arm, more in (("x", 1000 * factor - 1000), ("y", 0)):
+            row = {"step": 3, "hint/prompts": 2, "hint/rollout_tokens": 0, "hint/tokens": more}
+            with open(root / f"{arm}/seed-{seed}/metrics.jsonl", "a") as metrics:
+                metrics.write(json.dumps(row) + "\n")
+    # 1,000 tokens of y. Logarithms 0, l, 2 l with l = ln 1.1: mean l, error l / sqrt(3), t(2) =
+    # 4.303. So 1.1 ** (1 -+ 4.303 / sqrt(3)): 0.87 to 1.39.
+    result = read_results_of(root)
+    told = [result.cost(each) for each in result.campaign.budgets]
+    assert told == [
+        ("1.10 (0.87 - 1.39)", "holds"),
+        ("1.10 (0.87 - 1.39)", "undecided"),
+        ("1.10 (0.87 - 1.39)", "fails"),
+    ]
+    assert "| **x: at most 0.8 times the tokens of y** " in results_page([result])
+    shutil.rmtree(root / "y/seed-2")
+    result = read_results_of(root)
+    assert result.cost(result.campaign.budgets[0]) == ("1.00; 1.21", "not known")
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda lines: lines[:-1],  # step 2 is lost
+        lambda lines: [lines[0], lines[1].replace("hint/tokens", "hint/token"), lines[2]],
+        lambda lines: [*lines[:2], "{\n", lines[2]],
+        lambda lines: [lines[0], lines[2]],
+    ],
+    ids=["a step less", "a number less", "a damaged line", "no first step"],
+)
+def test_a_budget_of_a_run_without_a_part_of_its_lines_is_not_known(tmp_path, damage):
+    budgets = [{"arm": "x", "tokens_of": "y", "at_most": 1.5}]
+    arms = {name: dict.fromkeys((1, 2, 3), ONE) for name in ("x", "y")}
+    root = write_campaign(tmp_path, arms, seeds=[1, 2, 3], budgets=budgets)
+    result = read_results_of(root)
+    assert result.cost(result.campaign.budgets[0]) == ("1.00 (1.00 - 1.00)", "holds")
+    path = root / "x/seed-2/metrics.jsonl"
+    path.write_text("".join(damage(path.read_text().splitlines(keepends=True))))
+    result = read_results_of(root)
+    assert result.cost(result.campaign.budgets[0])[1] == "not known"
+
+
 def test_levels_are_shares_of_the_prompts_in_each_quarter(tmp_path):
     root = write_campaign(tmp_path, {"x": {1: ONE}, "y": {1: ONE}}, seeds=[1])
     # Eight steps of 4 prompts: from the third on one prompt at level 1, from the seventh on two.
@@ -79,32 +229,6 @@ def test_levels_are_shares_of_the_prompts_in_each_quarter(tmp_path):
     cells = [each.strip() for each in table.split("\n")[4].split("|")[1:-1]]
     assert cells == ["x", "100 / 0", "75 / 25", "75 / 25", "50 / 50"]
     assert not table.split("\n")[5].strip()  # y has no levels
-
-
-def test_a_folder_that_holds_another_run_is_refused(tmp_path):
-    root = write_campaign(tmp_path, {"x": {1: ONE, 2: ONE}})
-    shutil.rmtree(root / "x/seed-2")
-    shutil.copytree(root / "x/seed-1", root / "x/seed-2")  # one seed twice
-    with pytest.raises(ConfigError, match="x/seed-2 was made with .*hint.seed=1.*hint.seed=2"):
-        read_results_of(root)
-    (root / "x/seed-2/campaign.json").unlink()
-    with pytest.raises(ConfigError, match="x/seed-2 has results and no campaign.json"):
-        read_results_of(root)
-
-
-def test_arms_on_different_problems_are_not_compared(tmp_path):
-    arms = {"x": {1: ONE}, "y": {1: {f"other {name}": each for name, each in ONE.items()}}}
-    result = read_results_of(write_campaign(tmp_path, arms))
-    with pytest.raises(DataError, match="x and y were evaluated on different problems of toy"):
-        result.difference("x", "y", "toy", "accuracy")
-
-
-def test_a_part_of_an_evaluation_is_refused(tmp_path):
-    root = write_campaign(tmp_path, {"x": {1: ONE}})
-    path = next((root / "x/seed-1/evaluation/samples").iterdir())
-    path.write_text("".join(line for line in path.open() if '"c"' not in line))
-    with pytest.raises(DataError, match="has responses to .* problems, results.json counts"):
-        read_results_of(root)
 
 
 def test_the_page_tells_what_became_of_a_run_and_what_sets_evaluations_apart(tmp_path):
@@ -141,18 +265,6 @@ def test_the_page_shows_failed_claims_in_bold_and_runs_that_are_missing(tmp_path
     assert page.split("prompts with signal, %")[1].split("\n")[2].split("|")[2].strip() == "75"
 
 
-def row_of(page, heading, arm="x"):
-    lines = page.split(f"### {heading}")[1].split("\n")
-    cells = next(line for line in lines if line.startswith(f"| {arm} "))
-    return [each.strip() for each in cells.split("|")[2:-1]]
-
-
-def set_metrics(root, run, change):
-    path = root / run / "metrics.jsonl"
-    rows_of_run = [json.loads(line) for line in path.open()]
-    path.write_text("".join(json.dumps(each) + "\n" for each in change(rows_of_run)))
-
-
 def test_arms_are_also_compared_after_equal_tokens_and_paired_by_seed(tmp_path):
     # A step samples 500 tokens, of x with seeds 2 and 3 twice as many; y has no run with seed 3.
     arms = {"y": dict.fromkeys((1, 2), ONE), "x": dict.fromkeys((1, 2, 3), ONE)}
@@ -187,55 +299,30 @@ def test_tokens_and_minutes_of_incomplete_metrics_are_not_shown(tmp_path):
     assert row_of(page, heading)[-2:] == ["50.0 (1)", "step 2 (2 of 2)"]
 
 
-def test_minutes_are_of_the_seeds_whose_steps_all_have_a_time(tmp_path):
-    root = write_campaign(tmp_path, {"x": {1: ONE, 2: ONE}, "y": {1: ONE, 2: ONE}})
-    both = row_of(results_page([read_results_of(root)]), "Cost")[2]
-
-    def without_a_time(rows_of_run):
-        return [{k: v for k, v in each.items() if k != "timing_s/step"} for each in rows_of_run]
-
-    set_metrics(root, "x/seed-2", without_a_time)
-    page = results_page([read_results_of(root)])
-    assert row_of(page, "Cost")[2] == f"{both} (1)"
-
-
-def test_nothing_is_said_of_fewer_tokens_than_the_first_validation_cost(tmp_path):
-    # y samples 1,000 tokens; x has 2,000 before it validates at all.
-    root = write_campaign(tmp_path, {"y": {1: ONE}, "x": {1: ONE}}, reference="y")
-    set_metrics(
-        root,
-        "x/seed-1",
-        lambda rows_of_run: [
-            each | ({"hint/rollout_tokens": 2000} if "hint/tokens" in each else {})
-            for each in rows_of_run[1:]
-        ],
-    )
-    heading = "Accuracy in training's own validations, toy"
-    assert row_of(results_page([read_results_of(root)]), heading)[-2] == "-"
+def test_responses_that_the_verifier_failed_on_are_counted_and_told(tmp_path):
+    root = write_campaign(tmp_path, {"x": {1: ONE}}, seeds=[1])
+    run = root / "x/seed-1"
+    shutil.rmtree(run / "evaluation")
+    write_evaluation(run, rows("toy", a="+++t", b="++--", c="tttt"), ["a", "b", "c"])
+    result = read_results_of(root)
+    # They count as wrong: (3/4 + 1/2 + 0) / 3.
+    assert result.estimate("x", "toy", "accuracy").value == pytest.approx(1.25 / 3)
+    assert "x/seed-1 5 of 12 of toy" in results_page([result])
 
 
-def test_a_validation_that_a_seed_lacks_is_told(tmp_path):
-    root = write_campaign(tmp_path, {"x": {1: ONE, 2: ONE}})
-    set_metrics(
-        root,
-        "x/seed-2",
-        lambda rows_of_run: [
-            {name: value for name, value in each.items() if each["step"] < 2 or "val" not in name}
-            for each in rows_of_run
-        ],
-    )
-    found = row_of(
-        results_page([read_results_of(root)]), "Accuracy in training's own validations, toy"
-    )
-    assert found[:3] == ["25.0", "50.0 (1)", "50.0 (1)"]
-
-
-def test_runs_on_different_problems_are_not_put_together(tmp_path):
-    root = write_campaign(tmp_path, {"x": {1: ONE, 2: {"a": "++++"}}})
-    with pytest.raises(
-        DataError, match="seeds 1 and 2 were evaluated on different problems of toy"
-    ):
-        results_page([read_results_of(root)])
+def test_what_is_not_of_the_campaign_is_refused(tmp_path):
+    root = write_campaign(tmp_path / "runs", {"x": {1: ONE, 2: ONE}})
+    shutil.copytree(root / "x/seed-1", root / "z/seed-1")
+    with pytest.raises(ConfigError, match="z/seed-1.*no run of campaign.yaml"):
+        read_results_of(root)
+    shutil.rmtree(root / "z")
+    shutil.rmtree(root / "x/seed-2")
+    shutil.copytree(root / "x/seed-1", root / "x/seed-2")  # one seed twice
+    with pytest.raises(ConfigError, match="x/seed-2 was made with .*hint.seed=1.*hint.seed=2"):
+        read_results_of(root)
+    arms = {"x": {1: ONE}, "y": {1: {f"other {name}": each for name, each in ONE.items()}}}
+    with pytest.raises(DataError, match="different problems of toy"):
+        read_results_of(write_campaign(tmp_path / "other", arms))
 
 
 def test_a_folder_without_a_finished_run_says_what_to_do(tmp_path, capsys):
@@ -244,14 +331,72 @@ def test_a_folder_without_a_finished_run_says_what_to_do(tmp_path, capsys):
     assert "has no finished run; make them with main_campaign.py" in capsys.readouterr().err
 
 
-def test_the_command_writes_the_page(tmp_path, capsys):
+def test_what_was_kept_of_runs_gives_the_same_page(tmp_path, capsys):
+    asked = claims({"below": -0.5}, {"at_least": 0.9})
+    arms = {"x": {1: CONVERSATIONS, 2: CONVERSATIONS}, "y": {1: CONVERSATIONS}}
+    root = write_campaign(tmp_path / "runs", arms, claims=asked)
+    machine = {"machine": {"driver": "two cores"}, "version": {"python": "3.11"}}
+    (root / "x/seed-1/machine.json").write_text(json.dumps(machine))
+    with open(root / "y/seed-1/metrics.jsonl", "a") as metrics:
+        metrics.write("damaged\n")
+    kept = tmp_path / "kept"
+    assert main(["keep", str(root), "-o", str(kept)]) == 0
+    assert capsys.readouterr().out == f"{kept}: 3 runs\n"
+    page = results_page([read_results_of(root)])
+    assert "two cores" in page and "damaged lines" in page.lower() and "y (2)" in page
+    assert results_page([read_results_of(kept)]) == page
+
+
+def test_a_campaign_that_has_grown_is_kept_in_parts(tmp_path):
+    older = write_campaign(tmp_path / "older", {"x": {1: ONE}}, seeds=[1])
+    newer = write_campaign(tmp_path / "newer", {"x": {}, "y": {1: ONE}}, seeds=[1])
+    kept = tmp_path / "kept"
+    keep_results(newer, kept)
+    keep_results(older, kept)  # its campaign has one arm; the other one stays
+    assert sorted(read_results_of(kept).seeds) == ["x", "y"]
+    other = write_campaign(tmp_path / "other", {"z": {1: ONE}}, seeds=[1])
+    with pytest.raises(ConfigError, match="campaign.yaml has no run z/seed-1 with its settings"):
+        keep_results(other, kept)
+
+
+def test_a_run_that_was_kept_gives_way_only_when_asked(tmp_path, capsys):
     root = write_campaign(tmp_path / "runs", {"x": {1: ONE, 2: ONE}})
-    assert main(["campaign", str(root), "-o", str(tmp_path / "page.md")]) == 0
-    assert (tmp_path / "page.md").read_text().startswith("# Results\n")
-    assert capsys.readouterr().out.endswith("page.md: 1 campaigns, 0 runs missing\n")
+    keep_results(root, tmp_path / "kept")
+    keep_results(root, tmp_path / "kept")  # the same numbers
+    again = write_campaign(tmp_path / "again", {"x": {1: ONE, 2: ONE | {"c": "++++"}}})
+    command = ["keep", str(again), "-o", str(tmp_path / "kept")]
+    assert code_of(main, command) == 2
+    assert "x/seed-2.json was kept with other numbers" in capsys.readouterr().err
+    assert main([*command, "--replace"]) == 0
+    assert (
+        read_results_of(tmp_path / "kept").seeds["x"][2].held_out.means["toy"]["accuracy"]["c"]
+        == 1.0
+    )
 
 
-def test_the_figure_has_a_line_for_each_arm_that_was_asked_for(tmp_path, capsys):
+def test_what_became_of_a_run_that_did_not_finish_is_kept_until_it_is_made(tmp_path):
+    root = write_campaign(tmp_path / "runs", {"x": {1: ONE, 2: ONE}})
+    (root / "x/seed-2/evaluation/results.json").unlink()
+    kept = tmp_path / "kept"
+    keep_results(root, kept)
+    line = "- **Not finished**: x/seed-2 at step 2"
+    assert line in results_page([read_results_of(root)])
+    assert results_page([read_results_of(kept)]) == results_page([read_results_of(root)])
+    whole = write_campaign(tmp_path / "whole", {"x": {2: ONE}})
+    keep_results(whole, kept)
+    assert line not in results_page([read_results_of(kept)])
+    assert not (kept / "x/seed-2.lost").exists()
+
+
+def test_a_damaged_kept_file_is_one_line(tmp_path, capsys):
+    keep_results(write_campaign(tmp_path / "runs", {"x": {1: ONE}}), tmp_path / "kept")
+    path = tmp_path / "kept/x/seed-1.json"
+    path.write_text(path.read_text().replace('"means"', '"mean"'))
+    assert code_of(main, ["campaign", str(tmp_path / "kept"), "-o", str(tmp_path / "page.md")]) == 2
+    assert capsys.readouterr().err.startswith(f"error: {path} is damaged: ")
+
+
+def test_the_figure_has_a_line_for_each_arm_that_was_asked_for(tmp_path):
     root = write_campaign(tmp_path / "runs", {name: {1: ONE, 2: ONE} for name in "xyz"})
     figure = tmp_path / "figure.svg"
     given = ["campaign", str(root), "-o", str(tmp_path / "page.md"), "--source", "toy"]
@@ -259,23 +404,6 @@ def test_the_figure_has_a_line_for_each_arm_that_was_asked_for(tmp_path, capsys)
     assert main([*given, "--arm", "z"]) == 0
     legend = [name for name in "xyz" if f">{name}</text>" in figure.read_text()]
     assert legend == ["x", "z"]
-    assert code_of(main, [*given, "--arm", "w"]) == 2
-    assert "--arm w has no finished run; choose from x, y, z" in capsys.readouterr().err
-
-
-def test_an_arm_of_another_campaign_and_other_problems_has_no_part_in_the_figure(tmp_path):
-    """Both have an arm ``x``; those of the second never met ``toy``."""
-    first = write_campaign(tmp_path / "first", {"x": {1: ONE, 2: ONE}})
-    second = write_campaign(tmp_path / "second", {"x": {1: ONE, 2: ONE}})
-    for path in second.rglob("metrics.jsonl"):
-        path.write_text(path.read_text().replace("val-core/toy/", "val-core/other/"))
-    figures = []
-    for number, folders in enumerate(([first], [first, second])):
-        page, figure = tmp_path / f"{number}.md", tmp_path / f"{number}.svg"
-        given = ["-o", str(page), "--source", "toy", "--figure", str(figure), "--arm", "x"]
-        assert main(["campaign", *map(str, folders), *given]) == 0
-        figures.append(figure.read_text())
-    assert figures[0] == figures[1]
 
 
 def test_arms_of_one_name_on_one_source_stay_apart_in_the_figure(tmp_path):
@@ -287,63 +415,3 @@ def test_arms_of_one_name_on_one_source_stay_apart_in_the_figure(tmp_path):
     assert all(f">{name}</text>" in figure.read_text() for name in ("One world: x", "Another: x"))
     assert main(["campaign", str(first), *given]) == 0
     assert ">x</text>" in figure.read_text()
-
-
-def test_arms_that_trained_for_unequal_steps_are_not_compared(tmp_path):
-    """Each arm's seeds agree: 2 steps of x, 1 of y."""
-    many = {f"p{number}": "++++" for number in range(40)}
-    none = dict.fromkeys(many, "----")
-    claim = {"arm": "x", "source": "toy", "measure": "accuracy", "more_than": "y"}
-    root = write_campaign(
-        tmp_path,
-        {"x": dict.fromkeys((1, 2, 3), many), "y": dict.fromkeys((1, 2, 3), none)},
-        seeds=[1, 2, 3],
-        claims=[claim],
-    )
-    result = read_results_of(root)
-    assert result.verdict(result.campaign.claims[0])[1] == "holds"
-    for path in root.glob("y/*/metrics.jsonl"):
-        path.write_text("".join(path.read_text().splitlines(keepends=True)[:2]))
-    result = read_results_of(root)
-    assert result.verdict(result.campaign.claims[0])[1] == "not known"
-
-
-def test_work_is_right_where_a_first_response_ends_in_the_answer(tmp_path):
-    problem = read_problems(TWO_TURN)[0]
-    right, wrong = int(problem.answer), (int(problem.answer) + 1) % 10
-    write_campaign(tmp_path, {"x": {1: {"p": "-- -- -- --"}}}, seeds=[1])
-    folder = tmp_path / "x" / "seed-1"
-    lines = rows("two_turn/hard", **{problem.id: "----"})
-    # Three of four first responses work out the answer, whatever they box.
-    for line, worked in zip(lines, (right, right, wrong, right), strict=True):
-        first = {"role": "assistant", "content": response(0, [1, 2, 3, worked])}
-        line["conversation"] = [{"role": "user", "content": problem.text}, first]
-    shutil.rmtree(folder / "evaluation")
-    write_rows(folder / "evaluation", "two_turn__hard", lines)
-    write_results(
-        folder / "evaluation",
-        {"two_turn/hard": [problem.id]},
-        model=str(folder / "model"),
-        sampling={},
-        num_responses=4,
-        wall_s={"two_turn/hard": 1.0},
-    )
-    files = {TWO_TURN.name: hashlib.sha256(TWO_TURN.read_bytes()).hexdigest()}
-    (folder / "evaluation/settings.json").write_text(json.dumps({"files": files}))
-    config = {"trainer": {"method": "score"}, "data": {"val_files": [str(TWO_TURN)]}}
-    (folder / "config.yaml").write_text(yaml.safe_dump(config))
-
-    def work():
-        return read_results_of(tmp_path, {"work": work_right}).estimate(
-            "x", "two_turn/hard", "work"
-        )
-
-    assert work().value == 0.75
-    # Where the run's own file is gone, the package's is the same one.
-    config["data"]["val_files"] = [str(tmp_path / "moved.parquet")]
-    (folder / "config.yaml").write_text(yaml.safe_dump(config))
-    assert work().value == 0.75
-    # Other problems than those of the evaluation say nothing of it.
-    files[TWO_TURN.name] = "0" * 64
-    (folder / "evaluation/settings.json").write_text(json.dumps({"files": files}))
-    assert work() is None

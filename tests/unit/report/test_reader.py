@@ -7,8 +7,8 @@ import pyarrow.parquet as pq
 import pytest
 from page_runs import metrics, write_run
 
-from recipe.hint import main_report
 from recipe.run.errors import DataError
+from recipe.study.report_command import main
 from recipe.study.runs import compare_records, num_problems, read_run
 
 
@@ -120,9 +120,9 @@ def test_the_report_says_whether_two_runs_sampled_the_same(tmp_path, capsys):
         gaps = {f"training/rollout_probs_diff_{which}": gap for which in ("mean", "max")}
         row = {"step": 1, **gaps}
         (tmp_path / name / "metrics.jsonl").write_text(json.dumps(row) + "\n")
-    assert main_report.main(["same", str(tmp_path / "a"), str(tmp_path / "b")]) == 0
+    assert main(["same", str(tmp_path / "a"), str(tmp_path / "b")]) == 0
     told = capsys.readouterr().out
     assert "1 of 1 prompts have equal levels, tokens and verdicts" in told
     assert "b: trainer and vLLM differ by 4.0e-07 in the mean" in told
-    assert main_report.main(["same", str(tmp_path / "a"), str(tmp_path / "c")]) == 1
+    assert main(["same", str(tmp_path / "a"), str(tmp_path / "c")]) == 1
     assert "the first that differs is of step 1" in capsys.readouterr().out

@@ -5,10 +5,10 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
-from recipe.hint.main_report import main
 from recipe.study.campaign import CAMPAIGN_FILE, read_campaign
-from recipe.study.report.campaign_folder import read_results_of
-from recipe.study.report.campaign_page import results_page
+from recipe.study.campaign_page import results_page
+from recipe.study.campaign_results import read_results_of
+from recipe.study.report_command import main
 
 EVIDENCE = Path("docs/evidence")
 # A difference or a share with its interval: +8.1 (-8.7 to 24.9), or with a comma.

@@ -1,0 +1,72 @@
+"""Tables, samples and figures of training runs on a terminal."""
+
+import json
+
+from ends import code_of
+from page_runs import metrics, sample, write_run
+
+from recipe.study.report_command import draw_learning, main, training_table
+from recipe.study.runs import read_run
+
+
+def run_with(folder, **given):
+    return write_run(folder, rows=[metrics(0, 0.0), metrics(1), metrics(2, 0.5)][1:], **given)
+
+
+def test_the_table_shows_the_last_validation_the_tokens_and_the_minutes(tmp_path, capsys):
+    folders = [run_with(tmp_path / place / "run") for place in ("x", "y")]
+    assert main([*map(str, folders), "--problems", "200"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    # 2 x (900 + 100) tokens, 2 x 3 s; Wilson for 0.5 of 200: 0.5 +- 0.0686
+    cells = [each.strip() for each in lines[2].split("|")[1:-1]]
+    assert cells == [str(folders[0]), "sage", "2", "50.0 %", "43.1 - 56.9", "2k", "0.1"]
+    table = training_table([read_run(folders[0])], "tiny/hard")  # its problems cannot be counted
+    assert "|   50.0 % |    - |" in table[2]
+
+
+def test_a_folder_or_a_source_that_is_not_there_is_one_line(tmp_path, capsys):
+    folder = str(run_with(tmp_path / "run"))
+    for arguments, said in (
+        ([str(tmp_path)], "is not the folder of a run"),
+        ([folder, "--source", "tiny/hrad"], "no run validated on 'tiny/hrad'; give --source tiny/"),
+        (["html", str(tmp_path), "-o", str(tmp_path / "page.html")], "is not the folder of a run"),
+        (["smaples", folder], "smaples is not the folder of a run"),
+    ):
+        assert code_of(main, arguments) == 2
+        error = capsys.readouterr().err.splitlines()
+        assert error[-1].startswith("error: ") and said in error[-1]
+
+
+def test_the_figure_is_the_same_for_the_same_runs(tmp_path):
+    runs = [read_run(run_with(tmp_path / name, method=name)) for name in ("sage", "grpo")]
+    texts = []
+    for name in ("one.svg", "two.svg"):
+        draw_learning(runs, "tiny/hard", tmp_path / name)
+        texts.append((tmp_path / name).read_text())
+    assert texts[0] == texts[1] and ">sage</text>" in texts[0] and "\nL " not in texts[0]
+
+
+def test_samples_are_a_few_lines_each_the_newest_last_and_escaped(tmp_path, capsys):
+    rows = [
+        sample(step, "p", (1, "correct", "so\n\x1b[2J 5"), why=["leaked"]) for step in range(30)
+    ]
+    rows += [sample(31, "q", *[(0, "wrong", "6")] * 5)]
+    rows[-2]["responses"][0]["ignored"] = "apples"
+    folder = str(write_run(tmp_path / "run", samples=rows))
+    assert main(["samples", folder, "--why", "leaked", "--limit", "2"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[1] for line in lines if line.startswith("step")] == ["28", "29"]
+    assert "  level 1, 1 x correct, by number, reward 1.0, trains, ignored: apples" in lines
+    assert r"    response: so \x1b[2J 5" in lines
+    assert lines[-1] == "2 samples shown; by reason there are: leaked 30, random 1"
+    assert main(["samples", folder, "--step", "31"]) == 0
+    assert "  and 2 other verdicts" in capsys.readouterr().out.splitlines()
+    assert main(["samples", folder, "--step", "77"]) == 0
+    assert capsys.readouterr().out == "0 samples shown; by reason there are: none\n"
+
+
+def test_the_commands_of_an_evaluation_say_what_is_missing(tmp_path, capsys):
+    (tmp_path / "run.json").write_text(json.dumps({}))
+    for arguments in (["evaluation", str(tmp_path)], ["compare", str(tmp_path), str(tmp_path)]):
+        assert code_of(main, arguments) == 2
+        assert "results.json is missing" in capsys.readouterr().err
