@@ -5,28 +5,13 @@ import sys
 
 from ends import code_of
 
-from recipe.hint import main_export, main_report
+from recipe.hint import main_export
 
 
 def told(end, capsys):
     out, err = capsys.readouterr()
     assert (end, out, err.count("\n")) == (2, "", 1)
     return err
-
-
-def test_a_report_names_a_folder_that_is_not_there_or_is_given_twice(tmp_path, capsys):
-    gone, here = str(tmp_path / "gone"), str(tmp_path)
-    page = str(tmp_path / "page.md")
-    assert f"{gone}: no such folder" in told(code_of(main_report.main, [gone]), capsys)
-    twice = code_of(main_report.main, ["campaign", here, f"{here}/", "-o", page])
-    assert f"{here}/ is given twice" in told(twice, capsys)
-    for comparison in ("compare", "same"):
-        assert f"{here} is given twice" in told(
-            code_of(main_report.main, [comparison, here, here]), capsys
-        )
-        assert f"{gone}: no such folder" in told(
-            code_of(main_report.main, [comparison, here, gone]), capsys
-        )
 
 
 def test_an_export_names_what_is_not_there_and_what_is(tmp_path, capsys):
