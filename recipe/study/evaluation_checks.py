@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 from omegaconf import DictConfig
 
@@ -33,11 +32,10 @@ from recipe.hint.settings import (
 )
 from recipe.problems.columns import ProblemFile
 from recipe.run.checkpoints import MERGED, checkpoint_of, model_files
-from recipe.run.errors import ConfigError, DataError
+from recipe.run.errors import ConfigError
 from recipe.run.paths import VAL, evaluation_folder, local_path
 from recipe.study.draw import check_settings_unchanged, evaluation_settings
 from recipe.study.evaluate import played_turns
-from recipe.study.responses import response_path
 
 _SAMPLING = ("temperature", "top_p", "top_k", "n")
 _ADAPTER = f"{MODEL_NODE}.lora_adapter_path"
@@ -89,7 +87,7 @@ def preflight_evaluation(config: DictConfig, argv: Sequence[str] = ()) -> list[s
     unchecked = check_machine(config)
     check_places(config)
     files = data.read_files(config, VAL)
-    _check_benchmarks(files)
+    data.check_unique_in_source(files)  # one benchmark may be spread over files
     model, served = _served_model(config)
     lengths = data.check_lengths(config, model, val=files)
     check_conversations(config, method, model, read_texts(settings), files)
@@ -100,41 +98,27 @@ def preflight_evaluation(config: DictConfig, argv: Sequence[str] = ()) -> list[s
     seed_engines(given, config, argv)
     val = config.actor_rollout_ref.rollout.val_kwargs
     total = val.n * sum(len(file.problems) for file in files)
-    sources = [sorted({problem.data_source for problem in file.problems}) for file in files]
     plays = "without hints"
     if method.is_multi_turn:
         plays = f"conversations of {evaluated_method(config)}, scored by their last turn"
+    has_samples = " (has samples)" if (folder / "samples").exists() else ""
     warnings += [*model_warnings(method, files), *lengths.warnings]
     return [
         f"evaluate  {plays}",
         model_line(served, model),
-        *(
-            f"problems  {file.summary()} of {', '.join(names)}"
-            for file, names in zip(files, sources, strict=True)
-        ),
+        *(f"problems  {file.summary()} of {', '.join(_sources(file))}" for file in files),
         f"samples   {val.n} of each, {total} in all, T={val.temperature} top_p={val.top_p}, "
         f"seed {settings.seed}",
         lengths_line(config, lengths, settings, method),
         devices_line(config),
-        f"folder    {settings.run_dir}{' (has samples)' if (folder / 'samples').exists() else ''}",
+        f"folder    {settings.run_dir}{has_samples}",
         *unchecked,
         *(f"warning: {line}" for line in warnings),
     ]
 
 
-def _check_benchmarks(files: Sequence[ProblemFile]) -> None:
-    """Check that ids and file names are unique; one benchmark may be spread over files."""
-    names: dict[str, str] = {}
-    for file in files:
-        for row, problem in enumerate(file.problems):
-            place, source = f"{file.path}: row {row}", problem.data_source
-            name = response_path(Path(), source).name
-            if names.setdefault(name, source) != source:
-                raise DataError(
-                    f"{place}: the data sources {source!r} and {names[name]!r} would share the "
-                    f"file {name}; rename one"
-                )
-    data.check_unique_in_source(files)
+def _sources(file: ProblemFile) -> list[str]:
+    return sorted({problem.data_source for problem in file.problems})
 
 
 def _served_model(config: DictConfig) -> tuple[Model, str]:

@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 import torch
 from ends import code_of
-from engines import prompts, run_process
 from omegaconf import OmegaConf
 from peft import LoraConfig, get_peft_model
 from processes import is_alive, wait_for
@@ -79,19 +78,6 @@ def test_an_export_in_fp32_has_the_trainers_weights_and_greedy_answers(
         assert torch.equal(weight, exported.state_dict()[name]), name
     tokenizer = AutoTokenizer.from_pretrained(tmp_path / "out")
     assert greedy(exported, tokenizer) == greedy(trained, tokenizer)
-
-
-@pytest.mark.long
-def test_vllm_gives_the_greedy_answers_of_the_trainers_weights_from_an_export(tmp_path, trained):
-    checkpoint = tmp_path / "run/checkpoints/global_step_7"
-    write_checkpoint(checkpoint, trained, 2)
-    assert main([str(checkpoint), str(tmp_path / "out"), "--dtype", "fp32"]) == 0
-    expected = []
-    for ids in prompts(8):
-        whole = trained.generate(torch.tensor([ids]), do_sample=False, max_new_tokens=64)
-        expected.append(whole[0, len(ids) :].tolist())
-    assert len({tuple(answer) for answer in expected}) > 4  # answers, not one for all
-    assert run_process("export_process.py", str(tmp_path / "out"), "8") == expected
 
 
 def test_an_export_in_bf16_rounds_each_weight_once(tmp_path, trained):

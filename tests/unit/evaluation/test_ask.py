@@ -9,13 +9,12 @@ from types import SimpleNamespace
 import pyarrow.parquet as pq
 import pytest
 from chat_server import ChatServer, completion
-from fakes import Numbered, ScriptedEngine, problem
+from fakes import ScriptedEngine, problem
 from omegaconf import OmegaConf
 from talks import GUIDE, TurnEngine
 
 from recipe.hint.hints.self_generated import SelfGenerated
 from recipe.hint.methods import METHODS
-from recipe.hint.methods.fixed import Fixed
 from recipe.hint.prompt import Texts
 from recipe.hint.rollout import RolloutParts
 from recipe.hint.settings import HintSettings
@@ -69,11 +68,6 @@ def test_a_problem_of_ones_own_has_the_form_of_prepared_ones(files):
         question(files, "--problem", "Which?", "--answer", "AB", "--kind", "choice")
 
 
-def test_settings_pass_through_in_their_order():
-    given, settings = read_arguments(["a.b=1", "--id", "n/1", "+c=2", "--all", "hardware=laptop"])
-    assert settings == ["a.b=1", "+c=2", "hardware=laptop"] and given.all
-
-
 @pytest.mark.parametrize(
     ("argv", "told"),
     [
@@ -112,12 +106,6 @@ def test_a_method_with_hints_is_asked_at_every_level_whatever_is_right(name):
     hints = [each["hint"] for each in found["rounds"]]
     assert hints == ["", "think", "think. add", "think. add. carry"]
     assert [turn["score"] for turn in found["rounds"][2]["turns"]] == [0.0, 1.0, 1.0]
-
-
-def test_hints_enter_the_prompt_as_in_the_methods_training():
-    _, engine = asked(Fixed, NEVER, Numbered(3))
-    bare, lead = "answer in a boxWhat is 1+1?", "\nHere is a hint to help you:\n"
-    assert engine.prompts == [bare, *(f"{bare}{lead}hint {level}" for level in (1, 2, 3))]
 
 
 def test_a_method_with_turns_is_asked_for_its_turns():

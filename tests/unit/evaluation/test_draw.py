@@ -12,7 +12,6 @@ import ray
 from fakes import problem as a_problem
 from omegaconf import OmegaConf
 from ray.exceptions import ActorDiedError
-from response_rows import parsed
 from talks import TurnEngine
 
 from recipe.hint.schema import Response
@@ -112,12 +111,6 @@ def test_a_line_that_a_kill_cut_is_drawn_again_with_the_seed_it_would_have_had(t
     engine = draw(tmp_path, [problem("a")], done=done)
     assert engine.requests == [range(2, 3)]
     assert {row["sample"]: row["seed"] for row in rows_of(tmp_path)} == whole
-
-
-def test_the_same_id_in_two_benchmarks_is_two_problems():
-    done = {("tiny/easy", "a"): {0, 1, 2}}
-    jobs = missing_jobs([problem("a"), problem("a", "tiny/hard")], 3, done)
-    assert [(job.problem.data_source, job.missing) for job in jobs] == [("tiny/hard", [0, 1, 2])]
 
 
 def leaving_out(folder, names, silent, *, done=None, concurrency=1):
@@ -221,22 +214,6 @@ def test_other_weights_behind_the_same_path_are_another_model(tmp_path):
         check_settings_unchanged(tmp_path, evaluation_settings(config, []))
 
 
-def test_files_are_known_by_their_content_and_those_of_one_name_by_their_place(
-    tmp_path, monkeypatch
-):
-    monkeypatch.chdir(tmp_path)
-    paths = [Path(folder) / "val.parquet" for folder in "ab"]
-    for path in paths:
-        path.parent.mkdir()
-        path.write_text(str(path))
-    before = evaluation_settings(drawing(), [str(path) for path in paths])
-    assert evaluation_settings(drawing(), [str(path.absolute()) for path in paths]) == before
-    [name] = evaluation_settings(drawing(), [str(paths[0])])["files"]
-    assert name == "val.parquet"
-    paths[0].write_text("changed")
-    assert evaluation_settings(drawing(), [str(path) for path in paths]) != before
-
-
 # -- methods with several turns
 
 RIGHT = {0: [0, 1, 1], 1: [1, 1, 0]}
@@ -272,19 +249,6 @@ def test_a_row_of_turns_is_the_last_one_with_its_conversation_and_what_it_change
     # A resumed one plays the same and keeps what is missing; stages of training change nothing.
     assert played([1]) == [rows[1]]
     assert played([0, 1, 2], offline_attempts=2, stage1_steps=9) == rows
-
-
-def test_a_first_turn_without_a_grade_has_no_facts(monkeypatch):
-    class Fails(TurnEngine):
-        async def grade(self, problem, responses):
-            verdicts = await super().grade(problem, responses)
-            if responses[0].text == "answer 0":
-                verdicts[2] = Verdict(0.0, "timeout")
-            return verdicts
-
-    rows = played([0, 1, 2], Fails({0: [1, 1, 1], 1: [1, 1, 1]}, group_size=3))
-    assert [row["facts"] is None for row in rows] == [False, False, True]
-    assert [parsed(row | {"seconds": 1.0}).score for row in rows] == [1.0, 1.0, 1.0]
 
 
 def test_only_a_method_with_turns_is_played_and_its_settings_are_kept():

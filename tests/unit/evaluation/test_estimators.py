@@ -21,7 +21,6 @@ from recipe.study.estimators import (
     holm,
     majority_score,
     mean_of,
-    mean_ratio,
     paired_mean,
     pass_at_k,
     t_quantile,
@@ -119,22 +118,10 @@ def test_differences_that_are_equal_but_for_rounding_are_equal(size):
     )
 
 
-def test_nothing_to_estimate_from_is_an_error():
-    for estimate in (lambda: clustered_mean([], 4), lambda: crossed_share(np.zeros((0, 3)), 1)):
-        with pytest.raises(ValueError, match="expected values of problems"):
-            estimate()
-
-
 def test_the_mean_of_estimates_adds_the_distances_to_the_ends_in_squares():
     # down: sqrt(0.3^2 + 0.4^2) / 2 = 0.25; up: sqrt(0.12^2 + 0.05^2) / 2 = 0.065
     mean = mean_of([Estimate(0.5, 0.2, 0.62), Estimate(0.7, 0.3, 0.75)])
     assert mean == pytest.approx((0.6, 0.35, 0.665))
-
-
-def test_a_ratio_over_seeds_is_the_geometric_mean():
-    # Logarithms -log 2 and log 2: mean 0, error log 2, t(1) = 12.706.
-    found = mean_ratio([0.5, 2.0])
-    assert found == pytest.approx((1.0, 2**-12.7062, 2**12.7062), rel=1e-4)
 
 
 def test_holm_multiplies_the_smallest_by_all_the_next_by_one_fewer_and_never_falls():
@@ -199,24 +186,7 @@ def test_the_paired_interval_holds_its_level(gain, num_problems, num_samples):
     assert 0.93 <= coverage(found, gain / 2) <= 0.97
 
 
-def test_the_interval_of_a_macro_average_holds_its_level():
-    parts = [benchmarks("0.2,0.8", 30, 16), benchmarks("2,2", 200, 16), benchmarks("5,45", 40, 16)]
-    estimates = [
-        mean_of([clustered_mean(row, 16) for row in rows])
-        for rows in zip(*(means for means, _ in parts), strict=True)
-    ]
-    assert 0.93 <= coverage(estimates, sum(mean for _, mean in parts) / 3) <= 0.97
-
-
 # -- over seeds and problems
-
-
-def test_one_seed_has_the_interval_over_problems():
-    means_P = [0.0, 0.5, 1.0, 0.5]
-    assert crossed_share([means_P], 4) == clustered_mean(means_P, 4)
-    assert crossed_difference([means_P]) == paired_mean(means_P)
-    # Three seeds that do not differ do not show that other problems are the same either.
-    assert crossed_share(np.full((3, 50), 1.0), 10) == clustered_mean([1.0] * 50, 10)
 
 
 def test_seeds_that_differ_widen_the_interval_and_have_few_degrees():
@@ -226,17 +196,6 @@ def test_seeds_that_differ_widen_the_interval_and_have_few_degrees():
     noise_SP = 0.01 * np.random.default_rng(0).choice([-1, 1], (3, 100))
     found = crossed_difference(np.array([[0.4], [0.5], [0.7]]) + noise_SP)
     assert found.high - found.value == pytest.approx(4.303 * math.sqrt(0.02333 / 3), rel=0.01)
-
-
-def test_problems_that_differ_alike_in_all_seeds_count_once_and_what_both_count_is_taken_off():
-    row = [0.1, 0.3, 0.2, 0.6]  # Vs = 0, Vsp = 0, Vp = var / 4; degrees = Vp^2 / (Vp^2 / 3) = 3
-    assert crossed_difference([row] * 3) == pytest.approx(paired_mean(row))
-    # Rows (0, 1, 1) and (0, 0, 1): seeds 2/3 and 1/3, problems 0, 1/2, 1, mean 1/2.
-    # Vs = (1/18) / 2 = 1/36; Vp = (1/4) / 3 = 1/12; residuals: 0 - 2/3 - 0 + 1/2 = -1/6, 1/3, -1/6
-    # and their opposites: Vsp = 2 (1/36 + 4/36 + 1/36) / 2 / 6 = 1/36. So V = 1/12, and
-    # degrees = (1/12)^2 / ((1/36)^2 / 1 + (1/12)^2 / 2 + (1/36)^2 / 2) = 9 / (1 + 4.5 + 0.5) = 1.5.
-    found = crossed_difference([[0, 1, 1], [0, 0, 1]])
-    assert found.high == min(1.0, 0.5 + t_quantile(1) * math.sqrt(1 / 12))
 
 
 @pytest.mark.parametrize("spread", [0.0, 1.0])

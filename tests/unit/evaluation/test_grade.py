@@ -110,13 +110,6 @@ def test_numbers_are_graded_and_written_as_they_are_spelled(grade, tmp_path):
     assert [line.partition(', "score"')[0] + "}" for line in written] == lines
 
 
-def test_a_format_may_be_named_and_the_problem_reaches_the_grade(grade):
-    tags = {**MATHS, "response": "<answer>4</answer>"}
-    assert [row["reason"] for row in grade([tags], "--answer-format", "tags")[1]] == ["correct"]
-    item = read_row(json.dumps({**MATHS, "problem": "How many apples?"}).encode(), 1).item
-    assert item and item.problem == "How many apples?"
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

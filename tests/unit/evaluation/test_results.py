@@ -4,7 +4,6 @@ import json
 import random
 
 import pytest
-from ends import code_of
 from response_rows import parsed, responses, row, rows, turn_facts, write_rows
 
 from recipe.hint.main_report import main
@@ -14,7 +13,6 @@ from recipe.study.responses import complete_groups
 from recipe.study.results import (
     PAPER_GROUPS,
     assign_members,
-    budgets,
     evaluation_table,
     macro_averages,
     read_evaluation,
@@ -57,10 +55,6 @@ def test_equal_answers_vote_together_by_value():
         for k, each in enumerate(answers)
     ]
     assert summarise({"p": tuple(lines)}, 3)["maj"] == 1.0
-
-
-def test_the_budgets_are_powers_of_two_and_all_samples():
-    assert [budgets(k) for k in (1, 6, 16)] == [[1], [1, 2, 4, 6], [1, 2, 4, 8, 16]]
 
 
 def test_the_macro_average_is_over_benchmarks_and_names_what_it_lacks():
@@ -130,14 +124,6 @@ def test_the_table_shows_the_results_in_percent(run):
     ]
 
 
-def test_a_complete_group_gets_a_line(tmp_path):
-    for name, verdict in (("gpqa_diamond", "++"), ("mmlu_pro", "+-")):
-        write_rows(tmp_path, name, rows(name, a=verdict))
-    table = evaluation_table(write(tmp_path, {"gpqa_diamond": ["a"], "mmlu_pro": ["a"]}))
-    cells = [cell.strip() for cell in table[4].strip("|").split("|")]
-    assert cells[:3] == ["out-of-distribution average", "2", "75.0"]
-
-
 def test_the_changes_of_turns_have_a_table_and_those_not_compared_a_line(tmp_path):
     facts = [turn_facts(0.0, 1.0), None]
     lines = [row("a", k, "correct", facts=each) for k, each in enumerate(facts)]
@@ -190,12 +176,6 @@ def test_what_cannot_be_evaluated_is_told(run):
         (run / "evaluation/results.json").write_text(text)
         with pytest.raises(DataError, match="is not JSON of format 1"):
             recompute(run / "evaluation")
-
-
-def test_an_unfinished_evaluation_is_an_error_in_one_line(tmp_path, capsys):
-    assert code_of(main, ["evaluation", str(tmp_path)]) == 2
-    error = capsys.readouterr().err
-    assert "results.json is missing: no finished evaluation" in error and error.count("\n") == 1
 
 
 def test_recomputing_gives_the_same_numbers_and_finds_one_that_was_changed(run, capsys):

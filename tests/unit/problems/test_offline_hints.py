@@ -212,15 +212,6 @@ def test_the_command_asks_for_every_set_with_a_seed_of_its_own(in_path):
     assert [len(set(row["hint_level_1"])) for row in rows] == [4, 4, 4]
 
 
-def test_more_levels_are_written_where_the_given_prompt_asks_for_them(in_path):
-    prompts = in_path.with_name("five.yaml")
-    prompts.write_text("hint_user: 'Write level_1 to level_5. {problem} {solution}'\n")
-    five = json.dumps({f"level_{n}": f"hint {n}" for n in range(1, 6)})
-    with served(lambda body, number: completion(five)) as server:
-        rows = command(in_path, server.url, "--max-level=5", "--prompts", str(prompts))
-    assert [row["hint_level_5"] for row in rows] == ["hint 5"] * 3
-
-
 @pytest.mark.parametrize(
     ("more", "message"),
     [
@@ -239,9 +230,3 @@ def test_a_wrong_argument_and_a_dead_endpoint_are_one_line_before_anything_is_as
     err = capsys.readouterr().err
     assert message in err and err.count("\n") == 1
     assert not in_path.with_name("out.parquet").exists()
-
-
-def test_a_file_that_cannot_be_written_is_told_before_anything_is_asked(in_path, capsys):
-    with pytest.raises(SystemExit, match="2"):
-        main_prepare.main(["hints", str(in_path), "out.jsonl", "--model=m", "--url=nowhere"])
-    assert "the name must end in .parquet" in capsys.readouterr().err
