@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import logging
 import os
 import select
 import signal
@@ -13,72 +12,17 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from recipe.run.errors import VerifierError
+from recipe.verify.line import Line, PeerDied
 from recipe.verify.options import GradeOptions
-
-logger = logging.getLogger(__name__)
 
 _SOURCE_ROOT = Path(__file__).resolve().parents[3]
 _END_LIMIT_MS = 10_000
-_EXIT_S = 1.0
 _LEAST_WAIT_S = 0.01
-_SHORTAGE_S = 0.1  # between two tries where there is no room for a process or a file
-
-
-class WorkerDied(Exception):
-    """The process closed its end or sent no JSON; what it was doing is lost."""
-
-
-class Line:
-    """Lines of JSON over a socket, each under a deadline in ``time.monotonic`` seconds."""
-
-    def __init__(self, end: socket.socket) -> None:
-        self.socket = end
-        self._received = b""
-
-    def send(self, message: object, deadline: float, *descriptors: int) -> None:
-        """Send one line, and descriptors with it.
-
-        Raises:
-            TimeoutError: The deadline has passed.
-            WorkerDied: The process ended.
-        """
-        data = json.dumps(message).encode("ascii") + b"\n"
-        with self._until(deadline):
-            if descriptors:
-                socket.send_fds(self.socket, [data], descriptors)
-            else:
-                self.socket.sendall(data)
-
-    def receive(self, deadline: float) -> Any:
-        """Wait for one line; errors as in ``send``, and for a line that is not JSON."""
-        while b"\n" not in self._received:
-            with self._until(deadline):
-                chunk = self.socket.recv(1 << 16)
-            if not chunk:
-                raise WorkerDied
-            self._received += chunk
-        line, self._received = self._received.split(b"\n", 1)
-        try:
-            return json.loads(line)
-        except (ValueError, RecursionError) as problem:
-            raise WorkerDied("sent a line that is not JSON") from problem
-
-    @contextlib.contextmanager
-    def _until(self, deadline: float) -> Iterator[None]:
-        try:
-            # 0 would mean non-blocking, so an expired deadline still waits a moment.
-            self.socket.settimeout(max(deadline - time.monotonic(), 0.001))
-            yield
-        except TimeoutError:
-            raise
-        except OSError as problem:
-            raise WorkerDied from problem
 
 
 class WorkerHandle:
@@ -106,7 +50,7 @@ class WorkerHandle:
 
         Raises:
             TimeoutError: A limit has passed.
-            WorkerDied: The process ended, or sent a line that is not JSON.
+            PeerDied: The process ended, or sent a line that is not JSON.
         """
         end = self._start + wall_s
         while (left_s := min(cpu_s - self.cpu_s(), end - time.monotonic())) > 0:
@@ -157,10 +101,10 @@ class WorkerFactory:
         self._start_timeout_s = start_timeout_s
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
-        self._is_starting = self._is_closed = False
+        self._is_starting = False
 
-    def start_worker(self, name: str) -> WorkerHandle:
-        """Fork a worker; ``name`` is for the message.
+    def start_worker(self) -> WorkerHandle:
+        """Fork a worker.
 
         Raises:
             VerifierError: Why there is none.
@@ -168,16 +112,16 @@ class WorkerFactory:
         problem: Exception | None = None
         with self._lock:
             for _ in range(2):  # once more when the process has been killed since the last time
-                self._start(name)
                 try:
-                    return self._fork_in_time(time.monotonic() + self._start_timeout_s)
-                except (TimeoutError, WorkerDied) as caught:
+                    self._start()
+                    return self._fork(time.monotonic() + self._start_timeout_s)
+                except (TimeoutError, PeerDied) as caught:
                     problem = caught
-                    self._reap()  # waited for, or the next round would find it still there
+                    self._reap()
                 except OSError as caught:  # the process goes on, and the grades beside this one
                     problem = caught
                     break
-        raise VerifierError(f"{name} cannot be started: {problem!r}; free memory or processes")
+        raise VerifierError(f"no grading process: {problem!r}; free memory or processes")
 
     def check(self) -> None:
         """Start the process and wait for its imports.
@@ -186,39 +130,21 @@ class WorkerFactory:
             VerifierError: It did not get ready; the message says why.
         """
         with self._lock:
-            self._start("the worker factory")
+            self._start()
 
-    def stop(self) -> None:
-        """Start nothing more; a start that is under way fails."""
-        self._is_closed = True
-        # Not one that is ready: it has to see its workers end, or they stay as zombies.
+    def stop_start(self) -> None:
+        """Fail a start that is under way.
+
+        One that is ready goes on: it has to see its workers end, or they stay as zombies.
+        """
         process = self._process  # once: the thread that starts it may drop it at any time
         if self._is_starting and process is not None:
             process.kill()
 
     def close(self) -> None:
         """End the process and the workers that are left."""
-        self.stop()
         with self._lock:
             self._reap()
-
-    def _fork_in_time(self, deadline: float) -> WorkerHandle:
-        """Fork a worker, again and again while processes or open files run short.
-
-        Raises:
-            OSError: They still do at the deadline, or the factory has been closed.
-            TimeoutError: The process does not answer.
-            WorkerDied: It ended.
-        """
-        while True:
-            try:
-                return self._fork(deadline)
-            except TimeoutError:
-                raise
-            except OSError:
-                if self._is_closed or time.monotonic() + _SHORTAGE_S > deadline:
-                    raise
-                time.sleep(_SHORTAGE_S)
 
     def _fork(self, deadline: float) -> WorkerHandle:
         ours, theirs = socket.socketpair()
@@ -233,42 +159,26 @@ class WorkerFactory:
             ours.close()  # a worker that is already there ends with it
             raise
 
-    def _start(self, name: str) -> None:
+    def _start(self) -> None:
         if self._process is not None and self._process.poll() is None:
             return
         self._reap()
         self._is_starting = True
         try:
-            self._launch(name)
-        except OSError as problem:
-            raise VerifierError(
-                f"{name} cannot be started: {problem}; free memory or processes"
-            ) from problem
-        finally:
-            self._is_starting = False
-
-    def _launch(self, name: str) -> None:
-        """Start the process and wait for its imports."""
-        process = self._process = self._popen()
-        if self._is_closed:
-            process.kill()
-        reason = ""
-        try:
+            process = self._process = self._popen()
             answer = self._line.receive(time.monotonic() + self._start_timeout_s)
             if answer == "ready":
                 return
-            what, reason = "died", f": {answer['failed']}"
+            what = str(answer["failed"])
         except TimeoutError:
-            what = f"did not answer within start_timeout_s={self._start_timeout_s:g}"
-        except WorkerDied:
-            with contextlib.suppress(subprocess.TimeoutExpired):  # it may have closed its end only
-                process.wait(_EXIT_S)
-            what = f"died (exit code {process.returncode})"
+            what = f"no answer within start_timeout_s={self._start_timeout_s:g}"
+        except PeerDied:
+            what = f"it ended with exit code {process.wait()}"
+        finally:
+            self._is_starting = False
         self._reap()
-        raise VerifierError(
-            f"{name} (pid {process.pid}) {what} while importing "
-            f"{self._options.function_path or self._grade_path}{reason}; see stderr"
-        )
+        path = self._options.function_path or self._grade_path
+        raise VerifierError(f"a grading process cannot import {path}: {what}; see stderr")
 
     def _popen(self) -> subprocess.Popen[bytes]:
         ours, theirs = socket.socketpair()
@@ -284,35 +194,21 @@ class WorkerFactory:
             "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", "1"),
             "OPENBLAS_NUM_THREADS": os.environ.get("OPENBLAS_NUM_THREADS", "1"),
         }
-        try:
-            with theirs:
-                process = subprocess.Popen(
-                    [sys.executable, "-m", "recipe.verify.pool.worker_process", *arguments],
-                    stdin=subprocess.DEVNULL,
-                    pass_fds=(theirs.fileno(),),
-                    env=environment,
-                    # Ctrl-C in a terminal goes to the whole process group; this leaves it.
-                    start_new_session=True,
-                )
-        except OSError:
-            ours.close()
-            raise
         self._line = Line(ours)
-        return process
+        with theirs:
+            return subprocess.Popen(
+                [sys.executable, "-m", "recipe.verify.pool.worker_process", *arguments],
+                stdin=subprocess.DEVNULL,
+                pass_fds=(theirs.fileno(),),
+                env=environment,
+                # Ctrl-C in a terminal goes to the whole process group; this leaves it.
+                start_new_session=True,
+            )
 
     def _reap(self) -> None:
         """Kill, wait and close."""
         process, self._process = self._process, None
-        if process is None:
-            return
-        process.kill()
-        try:
-            process.wait(_END_LIMIT_MS / 1000)
-        except subprocess.TimeoutExpired:
-            logger.warning(
-                "the worker factory (pid %d) has not ended %g s after SIGKILL: it may wait for a "
-                "disk; it is left behind",
-                process.pid,
-                _END_LIMIT_MS / 1000,
-            )
-        self._line.socket.close()
+        if process is not None:
+            process.kill()
+            process.wait()
+            self._line.socket.close()

@@ -22,15 +22,14 @@ import socket
 import sys
 import threading
 import traceback
-from collections.abc import Callable
 from dataclasses import astuple
 from pathlib import Path
+from typing import Any
 
-from recipe.run.errors import ConfigError
+from recipe.run.errors import ConfigError, one_line
 from recipe.verify.options import GradeOptions
-from recipe.verify.schema import Item, Verdict
+from recipe.verify.schema import Item
 
-Grade = Callable[[Item, GradeOptions], Verdict]
 _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE = 1, 4
 _MESSAGE_CHARS = 300
 # A process for one grade has little to collect, and the default looks for it every 700 objects.
@@ -42,25 +41,27 @@ def main(socket_fd: int, grade_path: str, parent_pid: int, options: str) -> None
     _die_with_parent(parent_pid)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the trainer's to handle
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # ended workers leave no zombies
-    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(2, 1)  # what a grade function prints must not end up on the trainer's stdout
     factory = socket.socket(fileno=socket_fd)
     try:
         chosen = GradeOptions(**json.loads(options))
-        grade = load_grade(grade_path, chosen)
-    except BaseException as problem:  # noqa: BLE001 - a user's module may raise anything
-        if isinstance(problem, ConfigError):
-            _send(factory, {"failed": str(problem)})
+        grade = _load(grade_path, chosen)
+    except BaseException as problem:  # a user's module may raise anything
+        is_told = isinstance(problem, ConfigError)
+        _send(factory, {"failed": str(problem) if is_told else _told(problem)})
+        if is_told:
             sys.exit(1)
-        _send(factory, {"failed": one_line(problem)})
         raise
     _send(factory, "ready")
     while True:
         message, descriptors, _, _ = socket.recv_fds(factory, 1 << 10, 1)
         if not message:
             return
-        # Without room for one more open file the message comes without its descriptor.
-        pid = _fork() if descriptors else -errno.EMFILE
+        try:
+            # Without room for one more open file the message comes without its descriptor.
+            pid = os.fork() if descriptors else -errno.EMFILE
+        except OSError as problem:
+            pid = -(problem.errno or errno.EAGAIN)
         if pid == 0:
             factory.close()
             _work(socket.socket(fileno=descriptors[0]), grade, chosen)
@@ -69,7 +70,7 @@ def main(socket_fd: int, grade_path: str, parent_pid: int, options: str) -> None
         _send(factory, pid)
 
 
-def load_grade(grade_path: str, options: GradeOptions) -> Grade:
+def _load(grade_path: str, options: GradeOptions) -> Any:
     """Import ``package.module:function`` and all that a grade needs, so that no grade pays for it.
 
     Raises:
@@ -86,15 +87,7 @@ def load_grade(grade_path: str, options: GradeOptions) -> Grade:
     return getattr(module, function)
 
 
-def _fork() -> int:
-    """Fork; return a negative ``errno`` where the machine has no room for a process."""
-    try:
-        return os.fork()
-    except OSError as problem:
-        return -(problem.errno or errno.EAGAIN)
-
-
-def _work(channel: socket.socket, grade: Grade, options: GradeOptions) -> None:
+def _work(channel: socket.socket, grade: Any, options: GradeOptions) -> None:
     """Make one grade, send it, and stay until the pool ends the process."""
     _die_with_parent(os.getppid())
     # No program of the same user can read the tests out of this process.
@@ -116,15 +109,14 @@ def _work(channel: socket.socket, grade: Grade, options: GradeOptions) -> None:
                 message = {"verdict": astuple(grade(Item(*json.loads(request)), options))}
             except BaseException as problem:  # noqa: BLE001 - the last frame of a grade: report it
                 traceback.print_exc()
-                message = {"raised": one_line(problem)}
+                message = {"raised": _told(problem)}
             _send(channel, message)
             lines.readline()
     os._exit(0)
 
 
-def one_line(problem: BaseException) -> str:
-    """Return an exception as a log line shows it."""
-    return f"{type(problem).__name__}: {' '.join(str(problem).split())}"[:_MESSAGE_CHARS]
+def _told(problem: BaseException) -> str:
+    return f"{type(problem).__name__}: {one_line(problem)}"[:_MESSAGE_CHARS]
 
 
 def _die_with_parent(parent_pid: int) -> None:

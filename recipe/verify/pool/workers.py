@@ -30,8 +30,9 @@ from dataclasses import dataclass, replace
 
 from recipe.run.errors import ConfigError, VerifierError
 from recipe.verify.grading import quick_grade
+from recipe.verify.line import PeerDied
 from recipe.verify.options import GradeOptions
-from recipe.verify.pool.processes import WorkerDied, WorkerFactory, WorkerHandle
+from recipe.verify.pool.processes import WorkerFactory, WorkerHandle
 from recipe.verify.schema import Item, Verdict
 
 logger = logging.getLogger(__name__)
@@ -96,12 +97,6 @@ class VerifierPool:
         options: What may be chosen about grading.
         grade_path: ``module:function`` with the signature of ``grading.grade``.
         start_timeout_s: Limit for a process to import its grade function.
-
-    Attributes:
-        graded: Verdicts given, ``quick`` and failed ones included.
-        quick: Those decided here, without a process.
-        timeouts: Grades that were killed.
-        errors: Verdicts with reason ``error``, from a dead process or from the grade.
     """
 
     def __init__(
@@ -123,7 +118,6 @@ class VerifierPool:
         program_wall_s = min(options.program_wall_s, _PROGRAM_SHARE * self._wall_s)
         self._options = replace(options, program_wall_s=program_wall_s)
         self._grade_path = grade_path
-        self.graded = self.quick = self.timeouts = self.errors = 0
         self._lock = threading.Lock()
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._threads: list[threading.Thread] = []
@@ -164,7 +158,6 @@ class VerifierPool:
                 raise VerifierError(_CLOSED)
             for index, verdict in enumerate(verdicts):
                 if verdict is not None:
-                    self.quick += 1
                     continue
                 if len(self._threads) < self._num_workers + MAX_SPARES:
                     name = f"verifier worker {len(self._threads) + 1}"
@@ -180,18 +173,12 @@ class VerifierPool:
                 self._settle(_Job(batch, index), verdict)
         return batch.future
 
-    def counters(self) -> dict[str, int]:
-        """Return a consistent copy of the four counters."""
-        with self._lock:
-            names = ("graded", "quick", "timeouts", "errors")
-            return {name: getattr(self, name) for name in names}
-
     def close(self) -> None:
         """Kill the processes and fail what is still waiting; safe to call twice."""
         with self._lock:
             self._is_closed = True
             workers, threads = list(self._workers.values()), list(self._threads)
-        self._factory.stop()
+        self._factory.stop_start()
         for worker in workers:
             worker.kill()
         for _ in threads:
@@ -207,10 +194,6 @@ class VerifierPool:
         self.close()
 
     def _settle(self, job: _Job, verdict: Verdict, why: str = "") -> None:
-        with self._lock:
-            self.graded += 1
-            self.timeouts += verdict.reason == "timeout"
-            self.errors += verdict.reason == "error"
         name = job.batch.ids[job.index]
         if verdict.is_ungraded:
             why = why or "the grade says so"
@@ -238,7 +221,7 @@ class VerifierPool:
         """Make one grade, in a process of its own."""
         if self._is_closed:
             raise VerifierError(_CLOSED)
-        worker = self._factory.start_worker(name)
+        worker = self._factory.start_worker()
         with self._lock:
             self._workers[name] = worker
             if self._is_closed:
@@ -269,7 +252,7 @@ class VerifierPool:
                 f"no verdict after {worker.cpu_s():.1f} s of processor time (limit "
                 f"{self.timeout_s:g} s, {self._wall_s:g} s on the wall)"
             )
-        except WorkerDied as died:
+        except PeerDied as died:
             return Verdict(0.0, "error"), f"its process (pid {worker.pid}) {str(died) or 'died'}"
         match answer:
             case {"verdict": [*fields]}:

@@ -106,7 +106,6 @@ def test_what_fails_is_counted_and_named_and_the_rest_is_graded(rewards, caplog)
     with pool_of(rewards, timeout_s=5.0) as pool:
         verdicts = graded(pool, *failing, "hang", "spin", "5")
         assert [each.reason for each in verdicts] == ["error"] * 7 + ["timeout"] * 2 + ["correct"]
-        assert (pool.errors, pool.timeouts, pool.graded) == (7, 2, 10)
     said = "\n".join(record.message for record in caplog.records)
     for reason in (
         "KeyError: 'no such unit'",

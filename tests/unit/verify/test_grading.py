@@ -29,7 +29,6 @@ def test_the_pool_passes_its_options_to_both_stages():
     items = [Item("<answer>42</answer>", "42"), Item(r"<answer>\sqrt{8}</answer>", r"2\sqrt{2}")]
     with VerifierPool(1, options=TAGGED) as pool:
         verdicts = pool.grade_many_blocking(items)
-        assert pool.quick == 1  # 42 needs no algebra, the root does
     assert [verdict.reason for verdict in verdicts] == ["correct", "correct"]
 
 

@@ -118,28 +118,3 @@ def test_nothing_that_a_grade_started_is_left_after_it(grade_path):
         assert len(psutil.Process().children(recursive=True)) == 1  # the worker factory
     assert not [each for each in psutil.process_iter(["cmdline"])
                 if each.info["cmdline"] == ["sleep", "3600"]]  # fmt: skip
-
-
-def test_the_memory_of_a_grade_is_capped(grade_path):
-    greedy = ["memory in pieces", "memory", "too much memory"]
-    with pool_of(grade_path) as pool:
-        [base] = [each.memory_info().rss for each in _started(pool)]
-        future = pool.submit([Item(name, "") for name in greedy * 2])
-        peak = 0
-        while not future.done():
-            peak = max([peak, *map(_rss, psutil.Process().children(recursive=True))])
-            time.sleep(0.005)
-        assert [each.reason for each in future.result()] == ["error"] * 6
-    assert 0 < peak <= base + (MEMORY_MIB << 20)
-
-
-def _started(pool):
-    pool.grade_many_blocking([Item("count", "")])
-    return psutil.Process().children()
-
-
-def _rss(process):
-    try:
-        return process.memory_info().rss
-    except psutil.NoSuchProcess:
-        return 0

@@ -10,10 +10,11 @@ import threading
 import time
 from pathlib import Path
 
+import psutil
 import pytest
 from processes import is_alive, wait_for
 
-from recipe.run.errors import ConfigError, VerifierError
+from recipe.run.errors import VerifierError
 from recipe.verify.options import GradeOptions
 from recipe.verify.pool.workers import VerifierPool
 from recipe.verify.schema import Item
@@ -37,15 +38,20 @@ def grade(item, options):
         9 ** 9 ** 9 ** 2
     if response == "sigkill":
         os.kill(os.getpid(), signal.SIGKILL)
-    if response == "interrupt":
-        os.kill(os.getpid(), signal.SIGINT)
-        os.kill(os.getppid(), signal.SIGINT)
     if response == "segfault":
         ctypes.string_at(0)
     if response == "raise":
         raise RuntimeError("a bug in a grade function")
     if response == "memory":
         bytearray(1 << 40)
+    if response == "late":
+        while time.process_time() < 1.0:
+            pass
+    if response == "alone":
+        os.mkdir(answer)
+        time.sleep(0.2)
+        os.rmdir(answer)
+        return Verdict(1.0, "correct")
     if response == "print":
         print("noise on standard output", flush=True)
     if response == "pid":
@@ -74,14 +80,12 @@ def test_verdicts_come_back_in_the_order_of_the_items():
     with VerifierPool() as pool:
         verdicts = pool.grade_many_blocking(items)
         assert reasons(verdicts) == ["correct"] * 3 + ["wrong", "truncated", "correct"]
-        assert pool.counters() == {"graded": 6, "quick": 1, "timeouts": 0, "errors": 0}
 
 
 def test_easy_answers_start_no_process():
     with VerifierPool() as pool:
         verdicts = pool.grade_many_blocking([Item(r"\boxed{5}", "5"), Item("none", "5")])
         assert reasons(verdicts) == ["correct", "no_answer"]
-        assert pool.quick == 2
         assert worker_threads() == []
 
 
@@ -105,14 +109,6 @@ def test_a_hung_grade_times_out_alone(grade_path, hang):
     with VerifierPool(1, **LIMITS, grade_path=grade_path) as pool:
         verdicts = pool.grade_many_blocking([Item("a", "a"), Item(hang, "")])
         assert reasons(verdicts) == ["correct", "timeout"]
-        assert (pool.timeouts, pool.errors, pool.graded) == (1, 0, 2)
-
-
-def test_more_hung_grades_than_workers_still_leave_the_rest_graded(grade_path):
-    items = [Item("sleep", "")] * 3 + [Item("a", "a"), Item("a", "b")]
-    with VerifierPool(2, **LIMITS, grade_path=grade_path) as pool:
-        verdicts = pool.grade_many_blocking(items)
-    assert reasons(verdicts) == ["timeout"] * 3 + ["correct", "wrong"]
 
 
 @pytest.mark.parametrize("crash", ["sigkill", "segfault", "raise", "memory"])
@@ -121,7 +117,6 @@ def test_a_crash_is_an_error_of_one_grade(grade_path, crash):
     with VerifierPool(1, grade_path=grade_path) as pool:
         verdicts = pool.grade_many_blocking(items)
         assert reasons(verdicts) == ["correct", "error", "correct", "wrong"]
-        assert (pool.errors, pool.timeouts) == (1, 0)
 
 
 def test_the_cut_off_flag_the_kind_and_a_long_response_reach_the_grade(grade_path):
@@ -153,21 +148,10 @@ def test_an_undecided_verdict_is_logged_with_the_id_of_its_prompt(grade_path, ca
     assert any(re.match(r"timeout on prompt p1: no verdict after 0\.\d s", m) for m in messages)
 
 
-def test_ids_that_do_not_match_the_items_are_refused():
-    with VerifierPool(1) as pool, pytest.raises(ValueError, match="got 1 ids for 2 items"):
-        pool.grade_many_blocking([Item("a", "a")] * 2, ["p1"])
-
-
 def test_printing_in_a_grade_does_not_disturb_the_verdicts(grade_path):
     with VerifierPool(1, grade_path=grade_path) as pool:
         verdicts = pool.grade_many_blocking([Item("print", "print")] * 3)
     assert reasons(verdicts) == ["correct"] * 3
-
-
-def test_an_interrupt_does_not_end_a_grade(grade_path):
-    with VerifierPool(1, grade_path=grade_path) as pool:
-        [verdict] = pool.grade_many_blocking([Item("interrupt", "interrupt")])
-    assert verdict.reason == "correct"
 
 
 def test_a_cancelled_call_leaves_the_pool_usable(grade_path):
@@ -195,7 +179,6 @@ def test_threads_with_their_own_event_loops_share_a_pool():
             thread.start()
         for thread in threads:
             thread.join()
-        assert pool.graded == 20  # 4 threads x 5 items
     assert {number: reasons(got) for number, got in verdicts.items()} == {
         number: ["correct"] * 5 for number in range(4)
     }
@@ -251,7 +234,7 @@ import time; time.sleep(600)
 
 
 def test_a_worker_that_never_gets_ready_is_named(grade_path):
-    what = r"verifier worker 1 .*did not answer within start_timeout_s=0\.5"
+    what = r"slow_to_import:grade: no answer within start_timeout_s=0\.5"
     pool = VerifierPool(1, start_timeout_s=0.5, grade_path="slow_to_import:grade")
     with pool, pytest.raises(VerifierError, match=what):
         pool.grade_many_blocking([Item("a", "a")])
@@ -259,7 +242,12 @@ def test_a_worker_that_never_gets_ready_is_named(grade_path):
 
 def test_a_grade_that_cannot_be_imported_is_named(grade_path):
     pool = VerifierPool(1, grade_path="no_such_module:grade")
-    with pool, pytest.raises(VerifierError, match="died while importing no_such_module:grade"):
+    with (
+        pool,
+        pytest.raises(
+            VerifierError, match="cannot import no_such_module:grade: ModuleNotFoundError"
+        ),
+    ):
         asyncio.run(pool.grade_many([Item("a", "a"), Item("b", "b")]))
 
 
@@ -278,12 +266,43 @@ def test_closing_ends_the_processes_and_fails_the_waiting_calls(grade_path):
         pool.grade_many_blocking([Item("a", "a")])
 
 
-@pytest.mark.parametrize("name", ["num_workers", "timeout_s", "start_timeout_s"])
-def test_a_limit_of_zero_is_refused(name):
-    with pytest.raises(ConfigError, match=f"{name} must be above 0, got 0"):
-        VerifierPool(**{name: 0})
+def test_a_killed_worker_factory_is_replaced(grade_path):
+    with VerifierPool(1, grade_path=grade_path) as pool:
+        pool.grade_many_blocking([Item("a", "a")])
+        [factory] = psutil.Process().children()
+        factory.kill()
+        assert reasons(pool.grade_many_blocking([Item("a", "a")] * 2)) == ["correct"] * 2
+        assert psutil.Process().children() != [factory]
+        [factory] = psutil.Process().children()
+        wait_for(lambda: not factory.children())  # not even an ended grade is left
+    assert psutil.Process().children(recursive=True) == []
 
 
-def test_a_wall_limit_below_the_processor_limit_is_refused():
-    with pytest.raises(ConfigError, match="wall_factor=0.5 must be at least 1"):
-        GradeOptions(wall_factor=0.5)
+def test_files_of_the_working_folder_shadow_no_module_of_a_grade(grade_path, tmp_path, monkeypatch):
+    folder = tmp_path / "run"
+    folder.mkdir()
+    for name in ("json", "socket", "recipe"):
+        (folder / f"{name}.py").write_text("raise RuntimeError('this is not the module')\n")
+    monkeypatch.chdir(folder)
+    with VerifierPool(1, grade_path=grade_path) as pool:
+        assert reasons(pool.grade_many_blocking([Item("a", "a")])) == ["correct"]
+
+
+def test_a_late_grade_leaves_its_slot_to_the_next_one(grade_path):
+    """One slot: what spins has it for half a second, and the second grade after that."""
+    options = GradeOptions(wall_factor=40.0)
+    with VerifierPool(1, 600.0, options=options, grade_path=grade_path) as pool:
+        hung = pool.submit([Item("spin inside C", "")])
+        wait_for(lambda: pool._workers)
+        [verdict] = pool.submit([Item("a", "a")]).result(timeout=60)
+        assert verdict.reason == "correct" and not hung.done()
+
+
+@pytest.mark.parametrize("first", ["late", "a"])
+def test_a_grade_gives_its_slot_back_once(grade_path, tmp_path, first):
+    """One slot, so one grade at a time, also after one whose slot was taken from it."""
+    options = GradeOptions(wall_factor=40.0)
+    with VerifierPool(1, 600.0, options=options, grade_path=grade_path) as pool:
+        pool.grade_many_blocking([Item(first, first)])
+        items = [Item("alone", str(tmp_path / "running"))] * 3
+        assert reasons(pool.grade_many_blocking(items)) == ["correct"] * 3
