@@ -19,9 +19,7 @@ import hashlib
 import logging
 import sys
 from collections.abc import Callable, Sequence
-from functools import partial
 from pathlib import Path
-from types import ModuleType
 
 from recipe.problems import checks
 from recipe.problems.columns import check_target, listed, read_file, write_rows
@@ -239,20 +237,8 @@ def _sources(argv: Sequence[str]) -> None:
     print("\n".join(lines))
 
 
-def _write_columns(name: str, command: ModuleType, argv: Sequence[str]) -> None:
-    """Write hints into a file's columns, as ``command`` makes them."""
-    parser = Parser(
-        prog=f"{Path(sys.argv[0]).name} {name}",
-        description=command.DESCRIPTION,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
-    command.add_arguments(parser)
-    print(command.run(parser.parse_args(argv)).summary())
-
-
 _COMMANDS: dict[str, Callable[[Sequence[str]], None]] = {
-    "hints": partial(_write_columns, "hints", offline_hints),
+    "hints": offline_hints.main,
     "sources": _sources,
 }
 

@@ -45,12 +45,8 @@ def idle_settings(config: DictConfig, argv: Sequence[str], *, asks: bool = False
     """Return a warning that names the settings given without effect; they are still as given.
 
     A command line with a method, an experiment or the order of the training data may be that of a
-    run whose weights are evaluated: it gives what its method reads.
-
-    Args:
-        config: The command's, before the evaluation changes it.
-        argv: The command line.
-        asks: Whether one question is asked, which is sampled as in training.
+    run whose weights are evaluated: it gives what its method reads. A question (``asks``) is
+    sampled as in training.
     """
     given = given_settings(argv)
     names = set(unread_settings(str(config.trainer.method), given, settings_of(config)))

@@ -1,7 +1,10 @@
-"""The command ``main_prepare.py hints``: hints written beforehand, as columns of a file.
+"""Writes the columns hint_level_1, hint_level_2, hint_level_3 with any served model.
 
-Responses are kept in the teacher's cache, so the same command asks for nothing twice; the output
-appears only when it is complete.
+main_prepare.py hints IN.parquet OUT.parquet --model NAME [--url http://localhost:8000/v1]
+
+A local model is served by `vllm serve MODEL`. The same command continues after a stop or a failure:
+responses are kept in --cache. --api-key-env names the environment variable that holds the key of
+an endpoint.
 """
 
 from __future__ import annotations
@@ -11,9 +14,9 @@ import asyncio
 import json
 import logging
 import os
+import sys
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
@@ -27,51 +30,27 @@ from recipe.hint.settings import HintSettings, build_method, read_texts
 from recipe.problems.columns import check_target, read_problems, read_table, write_table
 from recipe.problems.progress import progress
 from recipe.problems.schema import HINT_COLUMN, HINT_COLUMN_PREFIX
+from recipe.run.arguments import Parser
 from recipe.run.errors import DataError
 from recipe.run.typed import finite
 from recipe.verify.pool.workers import VerifierPool
 
 logger = logging.getLogger(__name__)
 
-DESCRIPTION = """Writes the columns hint_level_1, hint_level_2, hint_level_3 with any served model.
-
-main_prepare.py hints IN.parquet OUT.parquet --model NAME [--url http://localhost:8000/v1]
-
-A local model is served by `vllm serve MODEL`. The same command continues after a stop or a failure:
-responses are kept in --cache. --api-key-env names the environment variable that holds the key of
-an endpoint.
-"""
 _OF_HINTS = ("max_level", "max_tokens", "temperature", "top_p", "attempts")
 _OF_TEACHER = ("num_parallel", "timeout_s", "num_retries")
 _FAILED = "generation_failed"  # nothing is wrong with the problem: asking again may help
 _NUM_ASKED = 256  # sets of hints asked for at once; the teacher has a limit of its own
 
 
-@dataclass(frozen=True, slots=True)
-class OfflineReport:
-    """What became of the hints of a file, problem by problem, and how many hold the answer."""
-
-    path: str
-    results_P: Sequence[Sequence[HintResult]]
-    num_leaking: int
-
-    def summary(self) -> str:
-        """Return lines for the end of the command."""
-        results = [each for found in self.results_P for each in found]
-        bare = sum(not any(each.hint_levels.hints_L for each in found) for found in self.results_P)
-        statuses = sorted(Counter(each.status for each in results).items())
-        counts = ", ".join(f"{count} {status}" for status, count in statuses)
-        calls, tokens = sum(each.calls for each in results), sum(each.tokens for each in results)
-        num_hints = sum(len(each.hint_levels.hints_L) for each in results)
-        return (
-            f"{self.path}: {len(self.results_P)} problems, {bare} without a hint\n"
-            f"sets of hints: {counts}; {calls} requests, {tokens} tokens of responses\n"
-            f"{self.num_leaking} of {num_hints} hints hold the final answer"
-        )
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the command's arguments; the defaults are those of the settings ``hint.*``."""
+def main(argv: Sequence[str]) -> None:
+    """Write the file, and say what became of the hints."""
+    parser = Parser(
+        prog=f"{Path(sys.argv[0]).name} hints",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
     parser.add_argument("input", type=Path, metavar="IN.parquet")
     parser.add_argument("output", type=Path, metavar="OUT.parquet")
     parser.add_argument("--model", required=True, help="name the endpoint knows it by")
@@ -91,16 +70,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             default = getattr(defaults, name)
             kind = finite if isinstance(default, float) else int
             parser.add_argument(f"--{name.replace('_', '-')}", type=kind, default=default)
-
-
-def run(given: argparse.Namespace) -> OfflineReport:
-    """Write the file; the summary of the report is for the user.
-
-    Raises:
-        ConfigError: If an argument is out of range, or the key is missing; options have the names
-            of their settings.
-        DataError: If the input or the output cannot be used, or a set of hints is still missing.
-    """
+    given = parser.parse_args(argv)
     from recipe.hint.hints.teacher import Teacher
     from recipe.hint.hints.teacher_reach import check_reached
 
@@ -129,7 +99,7 @@ def run(given: argparse.Namespace) -> OfflineReport:
     files, sizes = (given.input, given.output), (given.max_level, given.per_prompt)
     with VerifierPool() as pool:
         equal = graded_equal(pool.grade_many)
-        return asyncio.run(write_offline_hints(*files, teacher, *sizes, equal))
+        print(asyncio.run(write_offline_hints(*files, teacher, *sizes, equal)))
 
 
 async def write_offline_hints(
@@ -139,13 +109,16 @@ async def write_offline_hints(
     max_level: int,
     per_prompt: int,
     equal: Equal,
-) -> OfflineReport:
+) -> str:
     """Ask for ``per_prompt`` sets of hints per problem and write the file with their columns.
 
     A column holds a text, or with ``per_prompt`` above 1 a list in which text i of every level is
     of one set. It is null (or empty) where no hints could be read or the solution is missing.
     The rows, their order and their other columns stay as they are stored, with whatever fields they
     have; hint columns that were there are replaced.
+
+    Returns:
+        Lines for the end of the command.
 
     Raises:
         DataError: If the input breaks the contract, or the endpoint failed; no file is written.
@@ -173,12 +146,19 @@ async def write_offline_hints(
             "same command continues from here"
         )
     results_P = [results[at : at + per_prompt] for at in range(0, len(results), per_prompt)]
-    num_leaking = 0
-    for problem, found in zip(problems, results_P, strict=True):
-        hints = [hint for each in found for hint in each.hint_levels.hints_L]
-        num_leaking += sum(map(bool, await find_leaks(hints, problem, equal)))
     write_table(_with_columns(table, results_P, max_level, is_list=per_prompt > 1), out_path)
-    return OfflineReport(str(out_path), results_P, num_leaking)
+    hints_P = [[hint for each in found for hint in each.hint_levels.hints_L] for found in results_P]
+    num_leaking = 0
+    for problem, hints in zip(problems, hints_P, strict=True):
+        num_leaking += sum(map(bool, await find_leaks(hints, problem, equal)))
+    statuses = sorted(Counter(each.status for each in results).items())
+    counts = ", ".join(f"{count} {status}" for status, count in statuses)
+    calls, tokens = sum(each.calls for each in results), sum(each.tokens for each in results)
+    return (
+        f"{out_path}: {len(problems)} problems, {hints_P.count([])} without a hint\n"
+        f"sets of hints: {counts}; {calls} requests, {tokens} tokens of responses\n"
+        f"{num_leaking} of {sum(map(len, hints_P))} hints hold the final answer"
+    )
 
 
 async def _no_policy(messages: list[Message], attempt: int) -> WrittenText:

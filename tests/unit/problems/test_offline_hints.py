@@ -53,7 +53,7 @@ def in_path(tmp_path):
 def write(in_path, source, *, max_level=3, per_prompt=1):
     out_path = in_path.with_name("out.parquet")
     writing = write_offline_hints(in_path, out_path, source, max_level, per_prompt, equal)
-    return asyncio.run(writing).summary(), pq.read_table(out_path).to_pylist()
+    return asyncio.run(writing), pq.read_table(out_path).to_pylist()
 
 
 def test_one_set_per_problem_is_three_columns_of_texts(in_path):
