@@ -24,8 +24,6 @@ MERGED = "merged"  # the folder of the merged weights
 _PARTS = ("actor", "critic", QUEUE, MERGED)
 _LATEST = "latest_checkpointed_iteration.txt"  # verl's own pointer
 _LATEST_WHOLE = "LATEST_COMPLETE"  # ours, which verl does not touch
-# Settings that name a file whose content is a part of the run, beside the training files.
-TEXT_FILES = ("hint.prompts", "reward.custom_reward_function.path")
 
 
 def step_folder(root: str | Path, step: int) -> Path:
@@ -33,21 +31,20 @@ def step_folder(root: str | Path, step: int) -> Path:
     return Path(root) / f"global_step_{step}"
 
 
-def mark_complete(
-    root: str | Path,
-    step: int,
-    *,
-    needs: Sequence[str] = (),
-    **facts: Any,
-) -> None:
+def step_of(folder: Path) -> int | None:
+    """Return the step of a folder ``global_step_N``; ``None`` if it has another name."""
+    found = re.fullmatch(r"global_step_(0|[1-9][0-9]*)", folder.name)
+    return int(found[1]) if found else None
+
+
+def mark_complete(root: str | Path, step: int, *, needs: Sequence[str] = (), **facts: Any) -> None:
     """Mark the checkpoint of ``step`` as whole, list its files, and point verl at it.
 
     Args:
         root: Folder of the run's checkpoints.
         step: The checkpoint's.
         needs: Parts that must have files, such as ``actor``.
-        facts: Of the run, for the check when it is resumed: the digests of its files
-            (``digests_of_run``), and ``lines``, the sizes of its files of lines.
+        facts: Of the run, for the check when it is resumed (``digests_of_run``).
 
     Raises:
         HintError: If a part is not on this machine's disk.
@@ -68,50 +65,6 @@ def mark_complete(
     said = {"step": step, "bytes": sizes, **facts}
     write_whole(folder / COMPLETE, json.dumps(said, indent=1) + "\n")
     point_at(root, step)
-
-
-def digests_of(files: str | Iterable[str]) -> dict[Path, str]:
-    """Return the digest of each file of a setting; nothing of what this machine does not have."""
-    paths = map(Path, [files] if isinstance(files, str) else files)
-    return {path: file_sha256(path) for path in paths if path.is_file()}
-
-
-def digests_of_run(config: Any) -> dict[str, Any]:
-    """Return the digests of the files that a run is made with, as ``mark_complete`` keeps them."""
-
-    def found(name: str) -> list[str]:
-        return [*digests_of(OmegaConf.select(config, name) or []).values()]
-
-    return {
-        "train_files": found("data.train_files"),
-        "text_files": {name: found(name) for name in TEXT_FILES},
-        "model": model_digest(str(OmegaConf.select(config, "actor_rollout_ref.model.path"))),
-    }
-
-
-def model_digest(path: str) -> str | None:
-    """Return a digest of a model's configuration and of its files' sizes; ``None`` without one."""
-    folder = Path(path).expanduser()
-    if not (folder / "config.json").is_file():
-        return None
-    files = sorted([*folder.glob("*.safetensors"), *folder.glob("*.bin")])
-    sizes = "".join(f"{file.name} {file.stat().st_size}\n" for file in files)
-    return hashlib.sha256((folder / "config.json").read_bytes() + sizes.encode()).hexdigest()
-
-
-def known_checkpoints(path: str | Path) -> str:
-    """Return, for a message, the complete checkpoints of the run that a wrong path leads to.
-
-    It is empty where neither the path nor its two parents is a run's folder or its checkpoints'.
-    """
-    place = Path(path).expanduser()
-    for folder in (place, *place.parents[:2]):
-        root = folder if folder.name == "checkpoints" else folder / "checkpoints"
-        if not root.is_dir():
-            continue
-        names = [step_folder(root, step).name for step in complete_steps(root)]
-        return f"{root} has {', '.join(names) or 'no checkpoint yet'}"
-    return ""
 
 
 def point_at(root: str | Path, step: int) -> None:
@@ -152,13 +105,11 @@ def drop_old(
         keep: How many stay; ``None``: all.
         spared: Stays in any case, beside these: what the run was resumed from.
     """
-    times = {
-        each: (step_folder(root, each) / COMPLETE).stat().st_mtime_ns
-        for each in complete_steps(root)
-        if each <= step
-    }
     # By time: a run that started over may have later steps of its former life around it.
-    in_order = sorted(times, key=lambda each: (times[each], each))
+    in_order = sorted(
+        (each for each in complete_steps(root) if each <= step),
+        key=lambda each: ((step_folder(root, each) / COMPLETE).stat().st_mtime_ns, each),
+    )
     old = set(in_order[:-keep]) if keep else set()
     for folder in Path(root).glob("global_step_*"):
         before = step_of(folder)
@@ -170,6 +121,12 @@ def drop_old(
             (folder / REPLAY_FILE).unlink(missing_ok=True)
 
 
+def complete_steps(root: str | Path) -> list[int]:
+    """Return the steps of the whole checkpoints, in order."""
+    found = (step_of(path.parent) for path in Path(root).glob(f"global_step_*/{COMPLETE}"))
+    return sorted(step for step in found if step is not None)
+
+
 def resume_step(root: str | Path) -> int | None:
     """Return the step that a run resumes from, or ``None`` for the beginning.
 
@@ -178,102 +135,7 @@ def resume_step(root: str | Path) -> int | None:
     folder, and one that started over leaves all of them.
     """
     step = _pointed_at(root)
-    return newest_complete(root) if step is None else step or None
-
-
-def complete_steps(root: str | Path) -> list[int]:
-    """Return the steps of the whole checkpoints, in order."""
-    found = (step_of(path.parent) for path in Path(root).glob(f"global_step_*/{COMPLETE}"))
-    return sorted(step for step in found if step is not None)
-
-
-def is_within(root: str | Path, checkpoint: Path) -> bool:
-    """Return whether a checkpoint is one of the run that saves in ``root``."""
-    return checkpoint.resolve().parent == Path(root).resolve()
-
-
-def step_of(folder: Path) -> int | None:
-    """Return the step of a folder ``global_step_N``; ``None`` if it has another name."""
-    found = re.fullmatch(r"global_step_(0|[1-9][0-9]*)", folder.name)
-    return int(found[1]) if found else None
-
-
-def newest_complete(root: str | Path) -> int | None:
-    """Return the step of the newest whole checkpoint, or ``None``."""
-    return max(complete_steps(root), default=None)
-
-
-def said_of(folder: Path) -> dict[str, Any]:
-    """Return what ``COMPLETE`` says of a checkpoint; nothing in one of an early version.
-
-    Raises:
-        ConfigError: If it is not there, or not as it was written.
-    """
-    try:
-        said = json.loads((folder / COMPLETE).read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise ConfigError(
-            f"{folder} is not whole ({COMPLETE} is missing): verl wrote it alone, or its run was "
-            f"killed while it was saved; take an earlier one"
-        ) from None
-    except (OSError, ValueError) as error:
-        raise _damaged(folder, f"{COMPLETE} cannot be read ({error})") from error
-    if isinstance(said, int):  # its step, all that an early version wrote
-        return {}
-    if not isinstance(said, dict):
-        raise _damaged(folder, f"{COMPLETE} holds no list of files")
-    return said
-
-
-def check_undamaged(folder: Path) -> None:
-    """Refuse a checkpoint with a file that is missing or has another size than when it was saved.
-
-    Raises:
-        ConfigError: Naming the file.
-    """
-    for name, expected in said_of(folder).get("bytes", {}).items():
-        path = folder / name
-        found = f"{path.stat().st_size} bytes" if path.is_file() else "nothing"
-        if found != f"{expected} bytes":
-            raise _damaged(
-                folder, f"{found} at {name}, expected {expected} bytes as when it was saved"
-            )
-
-
-def _damaged(folder: Path, what: str) -> ConfigError:
-    return ConfigError(
-        f"the checkpoint {folder} is damaged: {what}. Restore the file, or move the checkpoint "
-        f"away to resume from the one before it"
-    )
-
-
-def check_resumable(root: str | Path) -> None:
-    """Refuse a damaged checkpoint, and a start from step 1 that would overwrite what is not ours.
-
-    What a run leaves that was killed in its first save is neither: its folder has our state, and
-    verl's pointer, written last, is missing.
-
-    Raises:
-        ConfigError: If there are checkpoints and none is whole, or the newest is damaged.
-    """
-    root = Path(root)
-    if (step := resume_step(root)) is not None:
-        check_undamaged(step_folder(root, step))
-        return
-    if _pointed_at(root) == 0:
-        return
-    steps = [each for each in root.glob("global_step_*") if step_of(each) is not None]
-    found = sorted(each.name for each in steps if each.is_dir())
-    foreign = [name for name in found if not _is_begun_by_us(root / name)]
-    if foreign or (found and (root / _LATEST).exists()):
-        raise ConfigError(
-            f"trainer.default_local_dir={root} holds {', '.join((foreign or found)[:3])} and no "
-            f"checkpoint with {COMPLETE}: they were written by verl alone, copied in part, or "
-            f"being saved when their run was killed. Training would begin at step 1 over them. "
-            f"Move them away, or give another trainer.experiment_name; merged, their weights can "
-            f"be given as actor_rollout_ref.model.path; trainer.resume_mode=disable writes over "
-            f"them"
-        )
+    return max(complete_steps(root), default=None) if step is None else step or None
 
 
 def repair_pointer(root: str | Path) -> int | None:
@@ -293,6 +155,31 @@ def repair_pointer(root: str | Path) -> int | None:
     if step is not None or _pointed_at(root) == 0:
         point_at(root, step or 0)
     return step
+
+
+def check_resumable(root: str | Path) -> None:
+    """Refuse a damaged checkpoint, and a start from step 1 that would overwrite what is not ours.
+
+    What a run leaves that was killed in its first save is neither: its folder has our state, and
+    verl's pointer, written last, is missing.
+
+    Raises:
+        ConfigError: If there are checkpoints and none is whole, or the newest is damaged.
+    """
+    root = Path(root)
+    if (step := resume_step(root)) is not None:
+        check_undamaged(step_folder(root, step))
+        return
+    if _pointed_at(root) == 0:
+        return
+    found = [each for each in root.glob("global_step_*") if step_of(each) and each.is_dir()]
+    foreign = sorted(each.name for each in found if not _is_begun_by_us(each))
+    if foreign or (found and (root / _LATEST).exists()):
+        raise ConfigError(
+            f"trainer.default_local_dir={root} holds {(foreign or [found[0].name])[0]} and no "
+            f"checkpoint with {COMPLETE}, and training would begin at step 1 over it: move it "
+            f"away, give another trainer.experiment_name, or trainer.resume_mode=disable"
+        )
 
 
 def _pointed_at(root: str | Path) -> int | None:
@@ -315,6 +202,78 @@ def _is_begun_by_us(folder: Path) -> bool:
     return not files or STATE_FILE in files
 
 
+def said_of(folder: Path) -> dict[str, Any]:
+    """Return what ``COMPLETE`` says of a checkpoint; nothing in one of an early version.
+
+    Raises:
+        ConfigError: If it is not there, or not as it was written.
+    """
+    try:
+        said = json.loads((folder / COMPLETE).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ConfigError(
+            f"{folder} is not whole ({COMPLETE}: {error}): verl wrote it alone, or its run was "
+            f"killed while it was saved; take an earlier one"
+        ) from error
+    return said if isinstance(said, dict) else {}
+
+
+def check_undamaged(folder: Path) -> None:
+    """Refuse a checkpoint with a file that is missing or has another size than when it was saved.
+
+    Raises:
+        ConfigError: Naming the file.
+    """
+    for name, expected in said_of(folder).get("bytes", {}).items():
+        path = folder / name
+        found = path.stat().st_size if path.is_file() else 0
+        if found != expected or not path.is_file():
+            raise ConfigError(
+                f"the checkpoint {folder} is damaged: {found} bytes at {name}, expected "
+                f"{expected} as when it was saved. Restore the file, or move the checkpoint away "
+                f"to resume from the one before it"
+            )
+
+
+def digests_of(files: str | Iterable[str]) -> dict[Path, str]:
+    """Return the digest of each file of a setting; nothing of what this machine does not have."""
+    paths = map(Path, [files] if isinstance(files, str) else files)
+    return {path: file_sha256(path) for path in paths if path.is_file()}
+
+
+def digests_of_run(config: Any) -> dict[str, Any]:
+    """Return the digests of the files that a run is made with, as ``mark_complete`` keeps them."""
+    train = digests_of(OmegaConf.select(config, "data.train_files") or [])
+    model = str(OmegaConf.select(config, "actor_rollout_ref.model.path"))
+    return {"train_files": [*train.values()], "model": model_digest(model)}
+
+
+def model_digest(path: str) -> str | None:
+    """Return a digest of a model's configuration and of its files' sizes; ``None`` without one."""
+    folder = Path(path).expanduser()
+    if not (folder / "config.json").is_file():
+        return None
+    files = sorted([*folder.glob("*.safetensors"), *folder.glob("*.bin")])
+    sizes = "".join(f"{file.name} {file.stat().st_size}\n" for file in files)
+    return hashlib.sha256((folder / "config.json").read_bytes() + sizes.encode()).hexdigest()
+
+
+def is_within(root: str | Path, checkpoint: Path) -> bool:
+    """Return whether a checkpoint is one of the run that saves in ``root``."""
+    return checkpoint.resolve().parent == Path(root).resolve()
+
+
+def known_checkpoints(path: str | Path) -> str:
+    """Return, for a message, the complete checkpoints of the run that a wrong path leads to."""
+    place = Path(path).expanduser()
+    for folder in (place, *place.parents[:2]):
+        root = folder if folder.name == "checkpoints" else folder / "checkpoints"
+        if root.is_dir():
+            names = [step_folder(root, step).name for step in complete_steps(root)]
+            return f"{root} has {', '.join(names) or 'no checkpoint yet'}"
+    return ""
+
+
 def checkpoint_of(path: str | Path) -> Path | None:
     """Return the ``global_step_N`` folder that ``path`` or its parent is; ``None`` if neither."""
     folder = Path(path).absolute()  # the merging process works in another folder
@@ -331,11 +290,7 @@ def model_files(checkpoint: Path) -> tuple[Path, bool]:
     Raises:
         ConfigError: If the checkpoint is not whole.
     """
-    if not (checkpoint / COMPLETE).is_file():
-        raise ConfigError(
-            f"actor_rollout_ref.model.path={checkpoint} is not whole ({COMPLETE} is missing): its "
-            f"run was killed while it was written; take an earlier one"
-        )
+    said_of(checkpoint)
     merged = checkpoint / MERGED
     # With the adapter beside it, it is of an earlier version, without what was trained.
     if merged.is_dir() and not (merged / "lora_adapter").is_dir():

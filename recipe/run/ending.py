@@ -1,23 +1,22 @@
 """Report a command's failure in one line and set its exit code.
 
-Whatever imports this is a program, whose streams are made safe first; Ctrl-C while it imports the
-rest shows no traceback.
+Whatever imports this is a program, whose standard streams are made safe first: a reader that has
+seen enough (``| head``) ends no work, and any other failure, such as a full disk, is told once.
 """
 
 from __future__ import annotations
 
 import contextlib
+import io
+import os
 import signal
 import sys
 import threading
 from collections.abc import Iterator
-from pathlib import Path
-from types import FrameType, TracebackType
-from typing import NoReturn
+from types import FrameType
+from typing import Any, NoReturn
 
-from recipe import PROGRAMS
 from recipe.run.errors import HintError, Terminated, one_line
-from recipe.run.streams import guard_streams
 
 
 @contextlib.contextmanager
@@ -32,61 +31,69 @@ def errors_in_one_line(
         hears_sigterm: Whether SIGTERM ends the block like Ctrl-C, so that its files are removed,
             and not the process at once. Not where a ``Popen`` is waited for: its lock may be lost.
     """
+    is_main = threading.current_thread() is threading.main_thread()
+    hears_sigterm &= is_main and signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+    if hears_sigterm:
+        signal.signal(signal.SIGTERM, _raise)
     try:
-        with _sigterm_raised() if hears_sigterm else contextlib.nullcontext():
-            yield
+        yield
+        return
     except (HintError, OSError) as error:
         message, code = f"{one_line(error)}{advice}", 2
     except Terminated:
         message, code = f"terminated{after_interrupt}", 143
     except KeyboardInterrupt:
         message, code = f"interrupted{after_interrupt}", 130
-    else:
-        return
-    _tell(message)
-    sys.exit(code)
-
-
-def tell_interrupt_of_imports() -> None:
-    """Print no traceback where Ctrl-C comes before or after :func:`errors_in_one_line`.
-
-    Only in programs of this package: another one that imports it keeps its own tracebacks.
-    """
-    if Path(sys.argv[0]).resolve().parent != PROGRAMS:
-        return
-    before = sys.excepthook
-
-    def tell(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-        if issubclass(kind, KeyboardInterrupt):
-            _tell("interrupted")
-        else:
-            before(kind, error, trace)
-
-    sys.excepthook = tell
-
-
-def _tell(message: str) -> None:
+    finally:
+        if hears_sigterm:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
     sys.stderr.write(f"error: {message}\n")
     sys.stderr.flush()
-
-
-@contextlib.contextmanager
-def _sigterm_raised() -> Iterator[None]:
-    """Let SIGTERM be :class:`Terminated` in the block, where it would end the process."""
-    is_ours = threading.current_thread() is threading.main_thread()
-    if not is_ours or signal.getsignal(signal.SIGTERM) != signal.SIG_DFL:
-        yield
-        return
-    signal.signal(signal.SIGTERM, _raise)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    sys.exit(code)
 
 
 def _raise(_number: int, _frame: FrameType | None) -> NoReturn:
     raise Terminated
 
 
-guard_streams()
-tell_interrupt_of_imports()
+class _Output(io.FileIO):
+    """Drops what cannot be written."""
+
+    def write(self, data: Any) -> int:
+        """Write, or point the stream at the null device once it has failed."""
+        try:
+            return super().write(data)
+        except OSError as error:
+            null = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(null, self.fileno())
+            os.close(null)
+            if not isinstance(error, BrokenPipeError):
+                with contextlib.suppress(OSError):
+                    os.write(2, f"warning: output is incomplete: {error.strerror}\n".encode())
+            return memoryview(data).nbytes
+
+
+def _guard_streams() -> None:
+    """Replace the standard streams of this process; those that a test or notebook set stay."""
+    null = os.open(os.devnull, os.O_RDWR)
+    while null <= 2:  # else the next file of the program would be what a child takes for its stdout
+        os.set_inheritable(null, True)
+        null = os.open(os.devnull, os.O_RDWR)
+    os.close(null)
+    if sys.stdin is None:
+        sys.stdin = open(os.devnull)  # noqa: SIM115 - for the whole process
+    for number, name in ((1, "stdout"), (2, "stderr")):
+        old = getattr(sys, name)
+        if old is None:
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
+        elif old is getattr(sys, f"__{name}__"):
+            old.flush()
+            raw = _Output(number, "w", closefd=False)
+            # Unbuffered where it was: a killed program's last words are not lost.
+            buffer: Any = raw if old.write_through else io.BufferedWriter(raw)
+            new = io.TextIOWrapper(buffer, old.encoding, old.errors)
+            new.reconfigure(line_buffering=old.line_buffering, write_through=old.write_through)
+            setattr(sys, name, new)
+
+
+_guard_streams()

@@ -32,9 +32,6 @@ CPU_ENVIRONMENT = {
     "OMP_WAIT_POLICY": "PASSIVE",
     "KMP_BLOCKTIME": "0",
 }
-# A smaller model keeps to one thread: two make its steps 1 % faster, and round in another way.
-_LARGE_BYTES = 100_000_000
-_MOST_CACHE_GIB = 4
 QUIET_ENVIRONMENT = {
     "TOKENIZERS_PARALLELISM": "false",
     "RAY_DEDUP_LOGS": "0",
@@ -42,6 +39,9 @@ QUIET_ENVIRONMENT = {
     "VLLM_NO_USAGE_STATS": "1",
     "RAY_USAGE_STATS_ENABLED": "0",
 }
+# A smaller model keeps to one thread: two make its steps 1 % faster, and round in another way.
+_LARGE_BYTES = 100_000_000
+_MOST_CACHE_GIB = 4
 
 
 def set_environment(config: DictConfig) -> None:
@@ -57,20 +57,22 @@ def set_environment(config: DictConfig) -> None:
     os.environ[_MODULES] = ",".join([_PLUGIN, *given])
     os.environ[RUN_VARIABLE] = values[RUN_VARIABLE]
     # It would print the run's device at each import. verl resets the level of its loggers.
-    logging.getLogger("verl.plugin.platform.platform_manager").addFilter(_is_warning)
+    verl = logging.getLogger("verl.plugin.platform.platform_manager")
+    verl.addFilter(lambda record: record.levelno >= logging.WARNING)
 
 
 def environment_of(config: DictConfig) -> dict[str, str]:
     """Return the variables for this run's device; Ray's workers on other nodes get them too."""
-    extra = {_MODULES: _PLUGIN}
-    if config.trainer.device == "cpu":
-        path = OmegaConf.select(config, "actor_rollout_ref.model.path")
-        extra = CPU_ENVIRONMENT | _environment_of_model(path and model_folder(str(path)))
     own = {
+        _MODULES: _PLUGIN,
         "HINT_REPO": os.environ["HINT_REPO"],
         RUN_VARIABLE: str(Path(config.hint.run_dir).absolute()),
     }
-    return QUIET_ENVIRONMENT | extra | own
+    if config.trainer.device != "cpu":
+        return QUIET_ENVIRONMENT | own
+    path = OmegaConf.select(config, "actor_rollout_ref.model.path")
+    model = _environment_of_model(path and model_folder(str(path)))
+    return QUIET_ENVIRONMENT | CPU_ENVIRONMENT | model | own
 
 
 def _environment_of_model(folder: Path | None) -> dict[str, str]:
@@ -95,7 +97,3 @@ def log_to_stderr() -> None:
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(logging.Formatter("%(levelname)s:%(asctime)s:%(message)s"))
     logger.handlers, logger.propagate = [handler], False
-
-
-def _is_warning(record: logging.LogRecord) -> bool:
-    return record.levelno >= logging.WARNING

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import math
 import os
 from collections.abc import Iterable
 from pathlib import Path
@@ -12,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from recipe.run.errors import ConfigError
 from recipe.run.rows import read_rows
 from recipe.run.whole_file import append_lines, whole_file, write_whole
 
@@ -54,14 +52,9 @@ class RunFolder:
             checkpoint: Folder that has the metrics that were known when it was saved.
         """
         path = checkpoint / METRICS_FILE
-        if not path.exists():  # deleted, as the error below advises
-            return
-        try:
-            metrics = plain(dict(json.loads(path.read_text(encoding="utf-8"))))
-        except (ValueError, TypeError) as error:
-            raise ConfigError(f"{path} cannot be read ({error}); restore or delete it") from error
+        metrics = plain(json.loads(path.read_text(encoding="utf-8"))) if path.exists() else {}
         rows = (row for row in self.read_metrics() if row["step"] == step)
-        if not any(metrics.keys() <= row.keys() for row in rows):
+        if metrics and not any(metrics.keys() <= row.keys() for row in rows):
             self.append_metrics(step, metrics)
 
     def read_metrics(self) -> list[dict[str, Any]]:
@@ -82,18 +75,15 @@ class RunFolder:
             # Line by line: the records of a long run do not fit the memory.
             with open(path, "rb") as file, whole_file(path) as kept:
                 for line in file:
-                    if _step_of(line) <= step:
+                    if _is_until(line, step):
                         kept.write(line.rstrip(b"\r\n") + b"\n")
 
-    def settle(self) -> dict[str, int]:
-        """Bring records, metrics and samples to the disk; return the sizes of these files."""
-        sizes = {}
+    def settle(self) -> None:
+        """Bring records, metrics and samples to the disk."""
         for path in (self.records, self.metrics, self.samples):
             if path.exists():
                 with open(path, "rb") as file:
                     os.fsync(file.fileno())
-                    sizes[path.name] = os.fstat(file.fileno()).st_size
-        return sizes
 
     def begin_console(self) -> None:
         """Move the console's lines of an earlier start aside."""
@@ -115,23 +105,6 @@ def keep_config(path: Path, text: str) -> None:
     write_whole(path, text)
 
 
-def _append(path: Path, rows: Iterable[dict[str, Any]]) -> None:
-    append_lines(path, (json.dumps(row).encode() for row in rows))
-
-
-def _free_name(path: Path) -> Path:
-    numbered = (path.with_name(f"{path.stem}.{n}{path.suffix}") for n in itertools.count(1))
-    return next(name for name in numbered if not name.exists())
-
-
-def _step_of(line: bytes) -> float:
-    """Return the step of a row; past every step for what a kill or a full disk left of one."""
-    try:
-        return float(json.loads(line)["step"])
-    except (ValueError, TypeError, KeyError):
-        return math.inf
-
-
 def plain(metrics: dict[str, Any]) -> dict[str, Any]:
     """Return metrics as JSON values, without verl's own (``_...``), which it does not log."""
 
@@ -141,3 +114,20 @@ def plain(metrics: dict[str, Any]) -> dict[str, Any]:
         return each if isinstance(each, int | float | str | bool | None) else str(each)
 
     return {name: value(each) for name, each in metrics.items() if not name.startswith("_")}
+
+
+def _append(path: Path, rows: Iterable[dict[str, Any]]) -> None:
+    append_lines(path, (json.dumps(row).encode() for row in rows))
+
+
+def _free_name(path: Path) -> Path:
+    numbered = (path.with_name(f"{path.stem}.{n}{path.suffix}") for n in itertools.count(1))
+    return next(name for name in numbered if not name.exists())
+
+
+def _is_until(line: bytes, step: int) -> bool:
+    """Return whether a row is of a step up to this one; what a kill left of a row is not."""
+    try:
+        return float(json.loads(line)["step"]) <= step
+    except (ValueError, TypeError, KeyError):
+        return False

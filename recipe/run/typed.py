@@ -6,8 +6,7 @@ import difflib
 import functools
 import json
 import math
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any, get_args, get_type_hints
 
@@ -58,44 +57,40 @@ def read_typed(cls: type, node: Mapping[str, Any], path: str) -> Any:
     Raises:
         ConfigError: On an unknown key, a value of the wrong type, or what the class itself refuses.
     """
+    check_finite(node, path)
     try:
-        check_finite(node, path)
         # As JSON: strict mode takes a list for a tuple and a mapping for a dataclass only there.
         text = json.dumps(node)
-    except (TypeError, ValueError, RecursionError) as error:
-        if isinstance(error, ConfigError):
-            raise
-        raise ConfigError(
-            f"{path} holds an unsupported value ({error}); use numbers, text, lists or mappings"
-        ) from error
+    except (TypeError, ValueError) as error:
+        raise ConfigError(f"{path} holds an unsupported value ({error})") from error
     try:
         return TypeAdapter(cls).validate_json(text, strict=True, extra="forbid")
     except ValidationError as error:
         first = error.errors()[0]
-    if isinstance(refused := first.get("ctx", {}).get("error"), ConfigError):
+    loc, kind, context = first["loc"], first["type"], first.get("ctx", {})
+    if isinstance(refused := context.get("error"), ConfigError):
         raise refused
-    loc = first["loc"]
     name = path + "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in loc)
-    if first["type"] == "unexpected_keyword_argument":
-        for key in loc[:-1]:
-            # A mapping or list of settings classes says of which one.
-            inner = [
-                each for each in get_args(cls) if isinstance(each, type) and is_dataclass(each)
-            ]
-            cls = inner[0] if inner else get_type_hints(cls)[str(key)]
-        known = sorted(item.name for item in fields(cls))
+    given = f"{name}={first['input']!r}"
+    if kind == "unexpected_keyword_argument":
+        known = sorted(_names(_class_at(cls, loc[:-1])))
         near = difflib.get_close_matches(str(loc[-1]), known)
-        raise ConfigError(
-            f"{name} is not a setting; choose from {', '.join(known)}"
-            + (f" (nearest: {', '.join(near)})" if near else "")
-        )
-    if first["type"] == "literal_error":
-        choices = first.get("ctx", {})["expected"].replace("'", "").replace(" or ", ", ")
-        raise ConfigError(f"{name}={first['input']!r} is not a choice; choose one of {choices}")
-    if first["type"] == "missing":
+        hint = f" (nearest: {', '.join(near)})" if near else ""
+        raise ConfigError(f"{name} is not a setting; choose from {', '.join(known)}{hint}")
+    if kind == "literal_error":
+        choices = context["expected"].replace("'", "").replace(" or ", ", ")
+        raise ConfigError(f"{given} is not a choice; choose one of {choices}")
+    if kind == "missing":
         raise ConfigError(f"{name} is missing; give it")
-    expected = _EXPECTED.get(first["type"], first["msg"])
-    raise ConfigError(f"{name}={first['input']!r} must be {expected}")
+    raise ConfigError(f"{given} must be {_EXPECTED.get(kind, first['msg'])}")
+
+
+def _class_at(cls: Any, loc: tuple[int | str, ...]) -> Any:
+    """Return the settings class at a place in another; a mapping or list says of which one."""
+    for key in loc:
+        inner = [each for each in get_args(cls) if isinstance(each, type) and is_dataclass(each)]
+        cls = inner[0] if inner else get_type_hints(cls)[str(key)]
+    return cls
 
 
 def finite(text: str) -> float:
@@ -110,73 +105,14 @@ def finite(text: str) -> float:
     return value
 
 
-class SpelledFloat(float):
-    """A number that knows how the file wrote it (``0.50``)."""
-
-    spelling: str
-
-
-def spelled_float(spelling: str) -> SpelledFloat:
-    """Return a number of a file with its spelling.
-
-    Raises:
-        ValueError: If it is not a finite one.
-    """
-    value = SpelledFloat(finite(spelling))
-    value.spelling = spelling
-    return value
-
-
-def write_json(value: Any) -> str:
-    """Return the JSON text of a value in which numbers keep their spelling.
-
-    Where it nests hundreds deep they are written as Python writes them.
-    """
-    try:
-        return _spelled(value)
-    except RecursionError:
-        return json.dumps(value)
-
-
-def _spelled(value: Any) -> str:
-    if isinstance(value, SpelledFloat):
-        return value.spelling
-    if isinstance(value, dict):
-        items = [f"{json.dumps(name)}: {_spelled(each)}" for name, each in value.items()]
-        return "{" + ", ".join(items) + "}"
-    if isinstance(value, list):
-        return "[" + ", ".join([_spelled(each) for each in value]) + "]"
-    return json.dumps(value)
-
-
-def unique_pairs(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
-    """Return the fields of a JSON object; of equal names, JSON's own reader keeps the last.
-
-    Raises:
-        ValueError: If two names are equal.
-    """
-    fields = dict(pairs)
-    if len(fields) < len(pairs):
-        num_times = Counter(name for name, _ in pairs)
-        twice = next(name for name, count in num_times.items() if count > 1)
-        raise ValueError(f"it names {twice!r} twice; give each field a name of its own")
-    return fields
-
-
-def read_json(text: str | bytes, parse_float: Callable[[str], float] = finite) -> Any:
+def read_json(text: str | bytes) -> Any:
     """Return the value of a JSON text. ``NaN``, ``Infinity`` and ``1e999`` are no JSON numbers.
 
     Raises:
-        ValueError: If it is not JSON, or contains such a number or a repeated name, or is nested
-            too deep.
+        ValueError: If it is not JSON, or contains such a number, or is nested too deep.
     """
     try:
-        return json.loads(
-            text,
-            parse_constant=finite,
-            parse_float=parse_float,
-            object_pairs_hook=unique_pairs,
-        )
+        return json.loads(text, parse_constant=finite, parse_float=finite)
     except RecursionError as error:
         raise ValueError("nested too deep") from error
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import gzip
 import itertools
+import json
 import logging
 import os
 import sys
@@ -28,7 +29,7 @@ from tqdm import tqdm
 from recipe.run.arguments import Parser
 from recipe.run.ending import errors_in_one_line
 from recipe.run.errors import DataError
-from recipe.run.typed import finite, write_json
+from recipe.run.typed import finite
 from recipe.run.whole_file import whole_file
 from recipe.verify.options import GradeOptions
 from recipe.verify.pool.workers import VerifierPool
@@ -98,7 +99,7 @@ def grade_file(pool: VerifierPool, source: Path, target: Path) -> Counter[tuple[
         for row, verdict in tqdm(_graded(pool, lines), unit=" rows", disable=None, desc="grading"):
             result = {**row.fields, **{name: getattr(verdict, name) for name in _ADDED}}
             result |= {"message": row.message} if row.item is None else {}
-            file.write((write_json(result) + "\n").encode())
+            file.write((json.dumps(result) + "\n").encode())
             counts[row.kind, verdict.reason] += 1
             fault = fault or row.message
             are_read = are_read or row.is_object

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, get_args
 
-from recipe.run.typed import SpelledFloat, read_json, spelled_float
+from recipe.run.typed import read_json
 from recipe.verify.answer import formats_asked_for
 from recipe.verify.choice import read_letter
 from recipe.verify.programs.tests import with_entry_point
@@ -51,7 +51,7 @@ def read_row(line: bytes, number: int) -> GradeRow:
         number: The line's place in the file, counted from 1.
     """
     try:
-        fields = read_json(line, spelled_float)
+        fields = read_json(line)
     except ValueError as problem:
         text = line[:_EXCERPT_CHARS].decode("utf-8", "replace").strip()
         message = f"line {number} is not JSON: {problem}"
@@ -98,8 +98,7 @@ def _text(fields: Mapping[str, Any], name: str, default: str | None = None) -> s
     value = fields.get(name, default)
     if isinstance(value, bool) or not isinstance(value, (str, int, float)):
         raise _Wrong(f"{name}={value!r} must be a text or a number")
-    # The verifier reads 1e3, not 1E3, as a power of ten.
-    return value.spelling.lower() if isinstance(value, SpelledFloat) else str(value)
+    return str(value)
 
 
 def _tests(fields: Mapping[str, Any]) -> str:

@@ -83,7 +83,7 @@ def test_a_moved_project_is_the_same_run(run, plain, tmp_path, has_digests):
     assert check_same_run(moved(plain, tmp_path)) == []
 
 
-@pytest.mark.parametrize("name", ["train.parquet", "texts.yaml", "model/config.json"])
+@pytest.mark.parametrize("name", ["train.parquet", "model/config.json"])
 def test_another_content_under_the_same_name_is_another_run(run, tmp_path, name):
     mark_complete(run.trainer.default_local_dir, 3, **digests_of_run(run))
     (tmp_path / "project" / name).write_text("another")

@@ -4,14 +4,11 @@ import importlib
 import io
 import os
 import signal
-import subprocess
 import sys
 import time
-from pathlib import Path
 
 import pytest
 
-from recipe import PROGRAMS
 from recipe.hint.command.aliases import given_settings
 from recipe.hint.command.compose import choose_hardware, nearest
 from recipe.run.arguments import Parser
@@ -68,18 +65,6 @@ def test_an_interrupted_command_ends_with_one_line(program, monkeypatch, capsys)
     with pytest.raises((SystemExit, KeyboardInterrupt), match="130"):
         importlib.import_module(f"recipe.hint.main_{program}").main(["a", "b"])
     assert capsys.readouterr().err == "error: interrupted\n"
-
-
-@pytest.mark.parametrize(
-    ("program", "is_ours"), [(PROGRAMS / "main_grade.py", True), (Path("another.py"), False)]
-)
-def test_an_interrupt_of_the_imports_shows_no_traceback_of_our_programs(program, is_ours):
-    code = f"import sys; sys.argv = [{str(program)!r}]; import recipe.run.ending; "
-    code += "raise KeyboardInterrupt"
-    end = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert end.returncode == -signal.SIGINT
-    assert (end.stderr == "error: interrupted\n") == is_ours
-    assert end.stderr.startswith("Traceback") != is_ours
 
 
 def test_sigterm_ends_a_command_with_one_line_and_removes_what_it_was_writing(tmp_path, capsys):

@@ -302,8 +302,8 @@ class HintMixin(CreditMixin):
             # verl logs a step after its save and weight sync: one killed in between lacks the line.
             write_whole(folder / METRICS_FILE, json.dumps(plain(self._metrics_of_step)))
             super()._save_checkpoint()
-            facts = {"lines": self.folder.settle(), **self._digests}
-            mark_complete(root, self.global_steps, needs=("actor",), **facts)
+            self.folder.settle()
+            mark_complete(root, self.global_steps, needs=("actor",), **self._digests)
             keep = self.config.trainer.max_actor_ckpt_to_keep
             drop_old(root, self.global_steps, keep, spared=self._resumed_from)
         with self._limit("on_save of trainer.checkpoint_callback_class", "save_s"):

@@ -19,7 +19,6 @@ from recipe.run.checkpoints import (
     known_checkpoints,
     mark_complete,
     model_files,
-    newest_complete,
     point_at,
     repair_pointer,
 )
@@ -37,10 +36,6 @@ def make(root, *steps, half=()):
     for step in steps:
         mark_complete(root, step)
     return root
-
-
-def test_the_newest_whole_checkpoint_is_found_by_number_not_by_name(tmp_path):
-    assert newest_complete(make(tmp_path, 3, 20, half=[30])) == 20
 
 
 @pytest.mark.parametrize("content", ["", "30", "garbage"])
