@@ -119,8 +119,6 @@ def test_a_broken_file_is_one_line_and_no_output(tmp_path, capsys, case):
 OPTIONS = [
     (["--limit", "0"], "--limit must be at least 1, got 0"),
     (["--unknown"], "unrecognized arguments: --unknown\n"),
-    (["--problem-col", "q"], "unrecognized arguments: --problem-col q; did you mean --problem-key"),
-    (["--problem_key=q"], "unrecognized arguments: --problem_key=q; did you mean --problem-key"),
     (["--overlap-share", "2"], "--overlap-share must be above 0 and at most 1, got 2.0"),
     (["--tokenizer", "x"], "--tokenizer and --max-prompt-tokens are given together"),
     (["--drop-overlap"], "--drop-overlap needs --check-overlap"),

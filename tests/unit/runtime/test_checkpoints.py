@@ -1,20 +1,24 @@
-"""Only a whole checkpoint is ever resumed from."""
+"""Only a whole checkpoint is ever resumed from, and of those the run's own newest ones stay."""
 
-import json
+import os
+import random
 import shutil
-import time
-import tracemalloc
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 from omegaconf import OmegaConf
 
 from recipe.hint.adapter.preflight import folder
-from recipe.hint.adapter.preflight.folder import check_disk, check_run_folder
+from recipe.hint.adapter.preflight.folder import check_disk, checkpoint_bytes
+from recipe.run import checkpoints
 from recipe.run.checkpoints import (
+    COMPLETE,
     MERGED,
+    QUEUE,
+    REPLAY_FILE,
     STATE_FILE,
+    complete_steps,
+    drop_old,
     empty_step,
     known_checkpoints,
     mark_complete,
@@ -24,9 +28,9 @@ from recipe.run.checkpoints import (
 )
 from recipe.run.errors import ConfigError
 from recipe.run.run_folder import METRICS_FILE, RunFolder
-from recipe.run.watchdog import Watchdog, read_fatal, write_fatal
 
-POINTER = "latest_checkpointed_iteration.txt"
+POINTER = "latest_checkpointed_iteration.txt"  # verl's
+MOMENTS = ("files", "pointer emptied", "pointer", "COMPLETE", "our pointer", "end")
 
 
 def make(root, *steps, half=()):
@@ -46,16 +50,227 @@ def test_a_pointer_left_by_a_kill_is_set_right(tmp_path, content):
     assert (tmp_path / POINTER).read_text() == "20"
 
 
-@pytest.mark.parametrize("keep", [2, 3, None])
-def test_two_checkpoints_kept_are_enough(tmp_path, keep):
-    trainer = {"save_freq": 1, "max_actor_ckpt_to_keep": keep, "default_local_dir": str(tmp_path)}
-    assert check_disk(OmegaConf.create({"trainer": trainer}), None, 9).startswith(f"{keep or 9} ")
+@pytest.mark.parametrize("ours", [False, True])
+def test_checkpoints_of_which_none_is_whole_are_refused(tmp_path, ours):
+    # A plain verl checkpoint; a copy of ours that lost COMPLETE.
+    make(tmp_path, half=[5])
+    (tmp_path / POINTER).write_text("5")
+    if ours:
+        (tmp_path / "global_step_5" / STATE_FILE).write_text("ours")
+    with pytest.raises(ConfigError, match=r"holds global_step_5 and no checkpoint with COMPLETE"):
+        repair_pointer(tmp_path)
 
 
-def test_a_run_that_only_validates_needs_no_room(tmp_path):
-    trainer = {"val_only": True, "save_freq": 1, "default_local_dir": str(tmp_path)}
-    said = check_disk(OmegaConf.create({"trainer": trainer}), 10**30, 9)
-    assert said == "no checkpoints"
+def test_a_run_killed_in_its_first_save_starts_anew(tmp_path):
+    (tmp_path / "global_step_4").mkdir()  # before the first file of the save
+    make(tmp_path, half=[5])
+    (tmp_path / "global_step_5" / STATE_FILE).write_text("ours, and no pointer of verl's yet")
+    assert repair_pointer(tmp_path) is None
+
+
+@pytest.mark.parametrize("content", [b"123", None])
+def test_a_checkpoint_with_a_cut_or_missing_file_is_refused_by_its_name(tmp_path, content):
+    make(tmp_path, 3)
+    folder = tmp_path / "global_step_5"
+    (folder / "actor").mkdir(parents=True)
+    (folder / "actor/model.pt").write_bytes(b"0123456789")
+    mark_complete(tmp_path, 5)
+    (folder / "notes.txt").write_text("a further file does no harm")
+    assert repair_pointer(tmp_path) == 5
+    (folder / "actor/model.pt").write_bytes(content) if content else (
+        folder / "actor/model.pt"
+    ).unlink()
+    with pytest.raises(ConfigError, match=r"global_step_5 is damaged: . bytes at actor/model.pt"):
+        repair_pointer(tmp_path)
+    shutil.rmtree(folder)  # as the message says
+    assert repair_pointer(tmp_path) == 3
+
+
+def test_a_checkpoint_of_an_earlier_version_says_nothing_of_its_files(tmp_path):
+    make(tmp_path, 5)
+    (tmp_path / "global_step_5/COMPLETE").write_text("5\n")
+    (tmp_path / "global_step_5/data.pt").unlink()
+    assert repair_pointer(tmp_path) == 5
+
+
+def test_every_file_is_on_the_disk_before_its_checkpoint_is_marked(tmp_path, monkeypatch):
+    folder = tmp_path / "global_step_3"
+    (folder / "actor").mkdir(parents=True)
+    files = [folder / "data.pt", folder / "actor" / "model.pt"]
+    for file in files:
+        file.write_text("verl's")
+    synced, real = [], os.fsync
+
+    def fsync(descriptor):
+        if not (folder / COMPLETE).exists():
+            synced.append(os.fstat(descriptor).st_ino)
+        real(descriptor)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    mark_complete(tmp_path, 3)
+    assert {file.stat().st_ino for file in files} <= {*synced}
+
+
+def test_a_step_that_is_saved_again_loses_the_weights_merged_from_the_first_save(tmp_path):
+    folder = make(tmp_path, 3) / "global_step_3"
+    (folder / MERGED).mkdir()
+    assert model_files(folder) == (folder / MERGED, True)
+    empty_step(tmp_path, 3)
+    mark_complete(tmp_path, 3)
+    assert model_files(folder) == (folder / "actor" / "huggingface", False)
+
+
+@pytest.mark.parametrize("given", ["", "checkpoints", "checkpoints/global_step_7", "checkpoint_8"])
+def test_a_path_that_is_no_checkpoint_leads_to_those_of_its_run(tmp_path, given):
+    root = tmp_path / "run" / "checkpoints"
+    root.mkdir(parents=True)
+    assert known_checkpoints(tmp_path / "run" / given) == f"{root} has no checkpoint yet"
+    for step in (20, 3, 100):
+        (root / f"global_step_{step}").mkdir()
+        if step != 100:  # killed while it was saved
+            mark_complete(root, step)
+    told = f"{root} has global_step_3, global_step_20"
+    assert known_checkpoints(tmp_path / "run" / given) == told
+
+
+class Killed(Exception):
+    pass
+
+
+def save(root, step, killed_after, monkeypatch):
+    """Save as the trainer and verl do, up to one of the moments."""
+    empty_step(root, step)
+    folder = root / f"global_step_{step}"
+    (folder / "actor").mkdir(parents=True, exist_ok=True)
+    (folder / STATE_FILE).write_text("ours")
+    if killed_after == "files":
+        return
+    (root / POINTER).write_text("")
+    if killed_after == "pointer emptied":
+        return
+    (root / POINTER).write_text(str(step))
+    if killed_after == "pointer":
+        return
+    real, written = checkpoints.write_whole, []
+
+    def write(path, text):
+        real(path, text)
+        written.append(path)
+        if len(written) == {"COMPLETE": 1, "our pointer": 2}.get(killed_after):
+            raise Killed
+
+    with monkeypatch.context() as patched:
+        patched.setattr(checkpoints, "write_whole", write)
+        try:
+            mark_complete(root, step)
+        except Killed:
+            pass
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_a_life_never_goes_on_from_a_checkpoint_of_an_earlier_one(tmp_path, monkeypatch, seed):
+    draw = random.Random(seed)
+    at, whole = 0, set()
+    point_at(tmp_path, 0)  # as a run's first start does
+    for _ in range(draw.randrange(1, 12)):
+        act = draw.choice(["save", "save", "save", "set back", "start over"])
+        if act == "set back" and whole:
+            at = draw.choice(sorted(whole))
+            point_at(tmp_path, at)
+        elif act == "start over":
+            at = 0
+            point_at(tmp_path, 0)
+        else:
+            step, moment = at + draw.randrange(1, 4), draw.choice(MOMENTS)
+            save(tmp_path, step, moment, monkeypatch)
+            whole.discard(step)
+            if moment in MOMENTS[3:]:
+                at = step
+                whole.add(step)
+        assert (repair_pointer(tmp_path) or 0) == at
+        assert (tmp_path / POINTER).read_text() == str(at)  # what verl goes by
+
+
+def lay(root, *steps, time_ns=0):
+    """Write checkpoints of ours, as whole ones that were completed in this order."""
+    for number, folder in enumerate(f"global_step_{step}" for step in steps):
+        for part in ("actor", "critic"):
+            (root / folder / part).mkdir(parents=True, exist_ok=True)
+            (root / folder / part / "model.pt").write_text("much")
+        (root / folder / STATE_FILE).write_text("ours")
+        mark_complete(root, int(folder.split("_")[-1]))
+        os.utime(root / folder / "COMPLETE", ns=(time_ns + number, time_ns + number))
+
+
+def parts(root):
+    return {int(path.parent.name[12:]): path.name for path in root.glob("global_step_*/actor")}
+
+
+def test_starts_share_the_number_of_checkpoints_that_stay(tmp_path):
+    # Eight starts of one save each: verl counts the saves of one process, and would keep all.
+    for number in range(1, 9):
+        lay(tmp_path, number, time_ns=10 * number)
+        drop_old(tmp_path, number, 2)
+        assert sorted(parts(tmp_path)) == [*range(max(1, number - 1), number + 1)]
+    left = {path.parent.name for path in tmp_path.glob("global_step_*/critic")}
+    assert left == {"global_step_7", "global_step_8"}
+    assert complete_steps(tmp_path) == [7, 8]
+
+
+def test_a_run_that_started_over_keeps_its_own_checkpoints(tmp_path):
+    lay(tmp_path, 10, 20, 30)
+    lay(tmp_path, 5, 15, time_ns=10)  # its second life
+    drop_old(tmp_path, 15, 2)
+    assert complete_steps(tmp_path) == [5, 15, 20, 30]
+
+
+@pytest.mark.parametrize("keep", [None, 1, 2])
+def test_weights_without_a_mark_stay(tmp_path, keep):
+    # A half save, a checkpoint of plain verl, a copy that lost its mark: who knows?
+    lay(tmp_path, 4, 6)
+    for step in (3, 5):
+        (tmp_path / f"global_step_{step}" / "actor").mkdir(parents=True)
+    (tmp_path / "global_step_3" / STATE_FILE).write_text("ours")
+    drop_old(tmp_path, 6, keep)
+    assert sorted(parts(tmp_path)) == ([3, 5, 6] if keep == 1 else [3, 4, 5, 6])
+
+
+def test_what_the_run_was_resumed_from_stays_for_the_same_command(tmp_path):
+    lay(tmp_path, 80, 85, 90)
+    drop_old(tmp_path, 90, 2, spared=tmp_path / "global_step_80")
+    assert complete_steps(tmp_path) == [80, 85, 90]
+    lay(tmp_path, 95, time_ns=10)
+    drop_old(tmp_path, 95, 2, spared=tmp_path / "global_step_80")
+    assert complete_steps(tmp_path) == [80, 90, 95]
+
+
+def test_what_serves_with_weights_that_verl_has_removed_goes_with_them(tmp_path):
+    lay(tmp_path, 3, 6)
+    for folder in tmp_path.glob("global_step_*"):
+        (folder / REPLAY_FILE).write_text("much")
+        (folder / QUEUE).mkdir()
+        (folder / QUEUE / "rows.pkl").write_text("more")
+    shutil.rmtree(tmp_path / "global_step_3" / "actor")
+    drop_old(tmp_path, 6)
+    left = sorted(str(path.relative_to(tmp_path)) for path in tmp_path.glob(f"*/{REPLAY_FILE}"))
+    assert left == [f"global_step_6/{REPLAY_FILE}"]
+    assert [path.parent.name for path in tmp_path.glob(f"*/{QUEUE}")] == ["global_step_6"]
+    assert complete_steps(tmp_path) == [6]
+
+
+def test_a_step_that_is_written_over_loses_the_parts_of_another_number_of_processes(tmp_path):
+    # 4 processes saved step 3 before; now 2 do: model_world_size_4_* beside model_world_size_2_*
+    # could not be merged.
+    lay(tmp_path, 3, 6)
+    folder = tmp_path / "global_step_3"
+    for part in ("actor", "critic", QUEUE, MERGED):
+        (folder / part).mkdir(exist_ok=True)
+        (folder / part / "model_world_size_4_rank_0.pt").write_text("old")
+    (folder / "notes.txt").write_text("a person's")
+    empty_step(tmp_path, 3)
+    assert sorted(path.name for path in folder.iterdir()) == [STATE_FILE, "notes.txt"]
+    assert complete_steps(tmp_path) == [6]
+    assert sorted(parts(tmp_path)) == [6]
 
 
 @pytest.mark.parametrize(
@@ -97,81 +312,37 @@ def test_one_checkpoint_kept_is_refused_with_the_reason(tmp_path, part):
         check_disk(OmegaConf.create({"trainer": trainer}), None, 9)
 
 
-def files_of(root):
-    return {path: path.read_bytes() for path in root.rglob("*") if path.is_file()}
-
-
-@pytest.mark.parametrize("ours", [False, True])
-def test_checkpoints_of_which_none_is_whole_are_refused_and_stay(tmp_path, ours):
-    # A plain verl checkpoint; a copy of ours that lost COMPLETE.
-    make(tmp_path, half=[5])
-    (tmp_path / POINTER).write_text("5")
-    if ours:
-        (tmp_path / "global_step_5" / STATE_FILE).write_text("ours")
-    before = files_of(tmp_path)
-    with pytest.raises(ConfigError, match=r"holds global_step_5 and no checkpoint with COMPLETE"):
-        repair_pointer(tmp_path)
-    assert files_of(tmp_path) == before
-
-
-def test_a_plain_checkpoint_without_a_pointer_is_refused_too(tmp_path):
-    with pytest.raises(ConfigError, match="Training would begin at step 1 over them"):
-        repair_pointer(make(tmp_path, half=[5]))
-
-
-def test_a_run_killed_in_its_first_save_starts_anew(tmp_path):
-    (tmp_path / "global_step_4").mkdir()  # before the first file of the save
-    make(tmp_path, half=[5])
-    (tmp_path / "global_step_5" / STATE_FILE).write_text("ours, and no pointer of verl's yet")
-    assert repair_pointer(tmp_path) is None
-
-
-def test_the_check_before_the_start_refuses_what_the_run_would(tmp_path):
-    config = OmegaConf.create(
+def sizes(policy="fp32", critic="fp32", *, prompt=8, response=4):
+    return OmegaConf.create(
         {
-            "hint": {"run_dir": str(tmp_path), "teacher": {"cache_dir": str(tmp_path)}},
-            "trainer": {
-                "experiment_name": "e",
-                "project_name": "p",
-                "default_local_dir": str(make(tmp_path / "checkpoints", half=[5])),
-                "resume_mode": "auto",
+            "actor_rollout_ref": {
+                "actor": {"fsdp_config": {"model_dtype": policy}},
+                "rollout": {"prompt_length": prompt, "response_length": response},
             },
+            "critic": {"fsdp": {"model_dtype": critic}},
         }
     )
-    with pytest.raises(ConfigError, match="no checkpoint with COMPLETE"):
-        check_run_folder(config)
-    config.trainer.resume_mode = "disable"
-    assert check_run_folder(config) == "exists, no complete checkpoint: starts at step 1"
 
 
 @pytest.mark.parametrize(
-    "damage, told",
+    ("policy", "critic", "expected"),
     [
-        (lambda file: file.write_bytes(b"123"), r"3 bytes at actor/model.pt, expected 10 bytes"),
-        (Path.unlink, r"nothing at actor/model.pt, expected 10 bytes"),
+        ("fp32", "fp32", [12_000, 18_000, 20_000, 12_000]),
+        ("bf16", "fp32", [6_000, 12_000, 14_000, 10_000]),
+        # Of the critic 3 x 2 bytes, and its slow target in 4: 500 x 10 = 5,000.
+        ("bf16", 16, [6_000, 9_000, 11_000, 7_000]),
     ],
 )
-def test_a_checkpoint_with_a_cut_or_missing_file_is_refused_by_its_name(tmp_path, damage, told):
-    make(tmp_path, 3)
-    folder = tmp_path / "global_step_5"
-    (folder / "actor").mkdir(parents=True)
-    (folder / "actor/model.pt").write_bytes(b"0123456789")
-    mark_complete(tmp_path, 5)
-    assert repair_pointer(tmp_path) == 5
-    (folder / "notes.txt").write_text("a further file does no harm")
-    assert repair_pointer(tmp_path) == 5
-    damage(folder / "actor/model.pt")
-    with pytest.raises(ConfigError, match=rf"global_step_5 is damaged: {told}"):
-        repair_pointer(tmp_path)
-    shutil.rmtree(folder)  # as the message says
-    assert repair_pointer(tmp_path) == 3
-
-
-def test_a_checkpoint_of_an_earlier_version_says_nothing_of_its_files(tmp_path):
-    make(tmp_path, 5)
-    (tmp_path / "global_step_5/COMPLETE").write_text("5\n")
-    (tmp_path / "global_step_5/data.pt").unlink()
-    assert repair_pointer(tmp_path) == 5
+def test_a_checkpoint_has_the_size_of_policy_critic_and_slow_target(policy, critic, expected):
+    # 1,000 numbers: weights, two moments; of a critic with a target a fourth time.
+    config = sizes(policy, critic)
+    assert checkpoint_bytes(config, 1000, 0, has_target=False) == expected[0]
+    assert checkpoint_bytes(config, 1000, 500, has_target=False) == expected[1]
+    assert checkpoint_bytes(config, 1000, 500, has_target=True) == expected[2]
+    assert checkpoint_bytes(config, 1000, None, has_target=True) == expected[0]  # at least
+    assert checkpoint_bytes(config, None, 0, has_target=False) is None
+    OmegaConf.update(config, "actor_rollout_ref.model.lora_rank", 8, force_add=True)
+    assert checkpoint_bytes(config, 1000, 500, has_target=True) == expected[3]
 
 
 def test_a_line_is_never_added_to_what_a_full_disk_left_of_one(tmp_path):
@@ -200,10 +371,6 @@ def test_the_line_of_a_step_that_was_saved_and_not_logged_comes_back(tmp_path, l
     assert folder.metrics.read_text() == whole
 
 
-def test_a_run_without_checkpoints_starts_anew(tmp_path):
-    assert repair_pointer(tmp_path / "nowhere") is None
-
-
 def test_records_and_metrics_after_the_checkpoint_are_forgotten_with_a_cut_line(tmp_path):
     folder = RunFolder(tmp_path)
     folder.records.write_text('{"step": 3}\n{"step": 4}\n{"step": 4, "le')
@@ -225,18 +392,6 @@ def test_a_damaged_line_does_not_stop_a_run_from_resuming(tmp_path, tail):
     assert folder.records.read_bytes() == b'{"step": 3}\n'
 
 
-def test_the_records_of_a_long_run_are_not_held_in_memory(tmp_path):
-    folder = RunFolder(tmp_path)
-    row = json.dumps({"step": 1, "filler": "x" * 2000}) + "\n"
-    folder.records.write_text(row * 5000)  # 10 MB
-    tracemalloc.start()
-    folder.begin_after(1)
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    assert folder.records.stat().st_size == 5000 * len(row)
-    assert peak < 2**20
-
-
 def test_a_run_that_starts_anew_moves_the_earlier_files_aside(tmp_path):
     folder = RunFolder(tmp_path)
     for content in ("first\n", "second\n"):
@@ -245,91 +400,3 @@ def test_a_run_that_starts_anew_moves_the_earlier_files_aside(tmp_path):
     assert not folder.records.exists()
     assert (tmp_path / "records.1.jsonl").read_text() == "first\n"
     assert (tmp_path / "records.2.jsonl").read_text() == "second\n"
-
-
-def test_a_run_set_back_to_an_earlier_checkpoint_goes_on_from_there(tmp_path):
-    make(tmp_path, 100, 60)  # 60 was saved last and is what the pointer names
-    assert repair_pointer(tmp_path) == 60
-
-
-def test_a_run_begun_anew_over_a_former_one_goes_on_from_its_own_checkpoints_only(tmp_path):
-    make(tmp_path, 3, 6)
-    point_at(tmp_path, 0)  # trainer.resume_mode=disable; killed before its first save
-    assert repair_pointer(tmp_path) is None
-    empty_step(tmp_path, 3)  # killed within it
-    assert repair_pointer(tmp_path) is None
-    mark_complete(tmp_path, 3)
-    assert repair_pointer(tmp_path) == 3  # not the former run's 6
-
-
-def test_a_checkpoint_being_written_over_is_not_whole(tmp_path):
-    make(tmp_path, 3, 6)
-    empty_step(tmp_path, 6)
-    assert repair_pointer(tmp_path) == 3
-
-
-def test_the_first_reason_of_a_failure_stays(tmp_path):
-    write_fatal(tmp_path, "the cause", "Traceback\n  line 1")
-    write_fatal(tmp_path, "what followed")
-    assert read_fatal(tmp_path) == "the cause"
-    assert json.loads((tmp_path / "fatal.json").read_text())["stack"] == ["Traceback", "  line 1"]
-
-
-def test_a_phase_within_its_limit_ends_without_a_trace(tmp_path):
-    watchdog = Watchdog(tmp_path)
-    with watchdog.phase("somebody", 300.0, "hint.watchdog.x_s"):
-        time.sleep(0.6)  # longer than one look of the watching thread
-    watchdog.stop()
-    assert read_fatal(tmp_path) is None
-
-
-def test_a_phase_past_its_limit_ends_the_process_and_names_what_took_so_long(tmp_path):
-    import subprocess
-    import sys
-
-    code = (
-        "import time, pathlib\n"
-        "from recipe.run.watchdog import Watchdog\n"
-        f"dog = Watchdog(pathlib.Path({str(tmp_path)!r}))\n"
-        "with dog.phase('the delivery', 0.2, 'hint.watchdog.x_s'):\n"
-        "    time.sleep(600)\n"
-    )
-    done = subprocess.run([sys.executable, "-c", code], timeout=300, check=False)
-    assert done.returncode == 70
-    expected = "the delivery took longer than hint.watchdog.x_s=0.2 s"
-    assert read_fatal(tmp_path).startswith(expected)
-    assert 'File "<string>", line 5' in (tmp_path / "stacks.txt").read_text()
-
-
-def test_a_step_that_is_saved_again_loses_the_weights_merged_from_the_first_save(tmp_path):
-    folder = make(tmp_path, 3) / "global_step_3"
-    (folder / MERGED).mkdir()
-    assert model_files(folder) == (folder / MERGED, True)
-    empty_step(tmp_path, 3)
-    mark_complete(tmp_path, 3)
-    assert model_files(folder) == (folder / "actor" / "huggingface", False)
-
-
-def test_a_draft_of_a_save_that_was_killed_is_no_part_of_the_checkpoint(tmp_path):
-    folder = make(tmp_path, half=[3]) / "global_step_3"
-    (folder / f".{STATE_FILE}.123.tmp").write_text("half")
-    empty_step(tmp_path, 3)
-    mark_complete(tmp_path, 3)
-    assert list(json.loads((folder / "COMPLETE").read_text())["bytes"]) == ["data.pt"]
-
-
-@pytest.mark.parametrize("given", ["", "checkpoints", "checkpoints/global_step_7", "checkpoint_8"])
-def test_a_path_that_is_no_checkpoint_leads_to_those_of_its_run(tmp_path, given):
-    root = tmp_path / "run" / "checkpoints"
-    root.mkdir(parents=True)
-    assert known_checkpoints(tmp_path / "run" / given) == f"{root} has no checkpoint yet"
-    for step in (20, 3, 100):
-        (root / f"global_step_{step}").mkdir()
-        if step != 100:  # killed while it was saved
-            mark_complete(root, step)
-    told = f"{root} has global_step_3, global_step_20"
-    assert known_checkpoints(tmp_path / "run" / given) == told
-
-
-def test_a_path_far_from_any_run_leads_to_none(tmp_path):
-    assert known_checkpoints(tmp_path / "gone" / "model") == ""
