@@ -33,7 +33,6 @@ from recipe.run.arguments import Parser
 from recipe.run.ending import errors_in_one_line
 from recipe.run.errors import DataError
 from recipe.run.rows import accuracies
-from recipe.run.streams import is_output_lost
 from recipe.run.whole_file import write_whole
 from recipe.study.campaign_page import results_page
 from recipe.study.campaign_results import keep_results, read_results_of, runs_of
@@ -61,8 +60,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     prog = f"{Path(sys.argv[0]).name} {command}".removesuffix(" runs")
     as_is = argparse.RawDescriptionHelpFormatter
     parser = Parser(prog=prog, description=__doc__, formatter_class=as_is)
-    code = commands[command](parser, argv) or 0
-    return 2 if is_output_lost() else code
+    return commands[command](parser, argv) or 0
 
 
 def _runs(parser: Parser, argv: Sequence[str]) -> None:

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 from omegaconf import OmegaConf
 
-from recipe.hint.adapter.preflight import folder
+from recipe.hint.adapter.preflight import folder as places
 from recipe.hint.adapter.preflight.folder import check_disk, checkpoint_bytes
 from recipe.run import checkpoints
 from recipe.run.checkpoints import (
@@ -292,11 +292,11 @@ def test_only_checkpoints_still_to_be_written_need_room(
 ):
     for step in present:
         (make(tmp_path, step) / f"global_step_{step}/actor").mkdir()
-    monkeypatch.setattr(folder, "resumed_step", lambda config: resumed)
+    monkeypatch.setattr(places, "resumed_step", lambda config: resumed)
     trainer = {"save_freq": 50, "max_actor_ckpt_to_keep": keep, "default_local_dir": str(tmp_path)}
     config = OmegaConf.create({"trainer": trainer | {"max_critic_ckpt_to_keep": None}})
     disk = SimpleNamespace(free=expected * 100)
-    monkeypatch.setattr(folder.shutil, "disk_usage", lambda path: disk)
+    monkeypatch.setattr(places.shutil, "disk_usage", lambda path: disk)
     assert check_disk(config, 100, 500).startswith(f"{expected} {'more ' * (resumed > 0)}check")
     if expected:
         disk.free -= 1
