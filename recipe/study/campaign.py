@@ -72,14 +72,8 @@ class Arm:
 class Claim:
     """A claim about an arm, made before its runs, which they confirm or refute.
 
-    Attributes:
-        arm: The arm that it is about.
-        source: Data source of the held-out problems.
-        measure: One of ``MEASURES``.
-        at_least: The measure is no lower than this, in every seed.
-        below: The measure is lower than this, in every seed.
-        more_than: The measure is higher than that of this arm, over all seeds.
-        by: By more than this; a negative share is what the claim forgives.
+    The measure on the held-out problems of a data source is ``at_least`` or ``below`` a share in
+    every seed, or over all seeds ``more_than`` another arm's ``by`` a share, which may be negative.
     """
 
     arm: str
@@ -157,18 +151,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class Campaign:
-    """Arms x seeds.
-
-    Attributes:
-        title: For the page of results.
-        arms: Name -> arm; the names are folders.
-        settings: Of every run, as on the command line of ``main_hint.py``.
-        evaluation: Laid over a run's settings when the weights of its last step are evaluated.
-        seeds: ``hint.seed`` and ``data.seed`` of the runs of each arm.
-        reference: The arm that the others are compared with; ``None``: the first.
-        claims: What the runs are to show.
-        budgets: What they may cost.
-    """
+    """Arms x seeds, as docs/campaigns.md has them."""
 
     title: str
     arms: Mapping[str, Arm]

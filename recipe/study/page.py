@@ -6,17 +6,18 @@ It asks no network for anything.
 from __future__ import annotations
 
 import base64
-import functools
 import hashlib
-import itertools
 import json
 import math
 import zlib
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+import pandas as pd
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from omegaconf import OmegaConf
 from plotly.offline import get_plotlyjs
@@ -107,7 +108,7 @@ def render_page(runs: Sequence[Run], max_prompts: int = 200) -> str:
         name = run.variant if "/seed-" in run.name else run.name
         variants.setdefault(name, []).append(run)
     sources = sorted({name for run in runs for row in run.rows for name in accuracies(row)})
-    charts = [*_charts(variants, sources)]
+    charts = [each for each in _charts(variants, sources) if each["data"]]
     code = (_FILES / "page.js").read_text("utf-8")
     plotly = base64.b64encode(zlib.compress(get_plotlyjs().encode(), 9)).decode()
     prompts = [each for run in runs for each in _prompts(run, max_prompts // len(runs))]
@@ -154,24 +155,20 @@ def _line(seeds: Sequence[Mapping[int, float]], num_problems: int | None = None)
     That of a share (``num_problems`` given) stays in [0, 1], and is no narrower than Wilson's over
     its problems.
     """
-    there = [set(each) for each in seeds if each]
-    steps = sorted(set.intersection(*there)) if there else []
-    stride = -(-len(steps) // _MAX_POINTS) or 1
-    line = Line([], [], [], [])
-    for step in [*steps[:-1:stride], *steps[-1:]]:
-        values = [each[step] for each in seeds if each]
-        mean, half = sum(values) / len(values), 0.0
-        if len(values) > 1:
-            variance = sum((value - mean) ** 2 for value in values) / (len(values) - 1)
-            half = t_quantile(len(values) - 1) * math.sqrt(variance / len(values))
-        low, high = mean - half, mean + half
-        if num_problems is not None:
-            share = min(max(mean, 0.0), 1.0)
-            ends = wilson_interval(share, num_problems) if num_problems else (share, share)
-            low, high = max(0.0, min(low, ends[0])), min(1.0, max(high, ends[1]))
-        for column, each in zip(line, (step, *(mean, low, high)), strict=True):
-            column.append(float(f"{each:.5g}") if column is not line.x else step)
-    return line
+    table = pd.DataFrame([each for each in seeds if each]).T.dropna().sort_index()
+    count = table.shape[1]
+    error = table.std(axis=1) / math.sqrt(count) if count > 1 else 0.0 * table.sum(axis=1)
+    means, half = table.mean(axis=1), error * (t_quantile(count - 1) if count > 1 else 0.0)
+    lines = pd.DataFrame({"y": means, "low": means - half, "high": means + half})
+    if num_problems is not None:
+        lines = lines.clip(0.0, 1.0)
+        ends = [wilson_interval(y, num_problems) if num_problems else (y, y) for y in lines["y"]]
+        lines["low"] = np.minimum(lines["low"], [low for low, _ in ends])
+        lines["high"] = np.maximum(lines["high"], [high for _, high in ends])
+    stride = -(-len(lines) // _MAX_POINTS) or 1
+    lines = lines.iloc[[*range(0, len(lines) - 1, stride), *range(len(lines))[-1:]]]
+    rounded = ([float(f"{each:.5g}") for each in lines[name]] for name in lines)
+    return Line([*lines.index], *rounded)
 
 
 def _accuracy(runs: Sequence[Run], source: str) -> Line:
@@ -219,89 +216,74 @@ def _numbers(runs: Sequence[Run], sources: Sequence[str]) -> list[Number]:
 
 def _charts(variants: Runs, sources: Sequence[str]) -> Iterator[dict[str, Any]]:
     """Yield every chart that some run has numbers for, other than zero throughout."""
-    everything = [run for group in variants.values() for run in group]
-    levels = sorted({level for run in everything for level in run.levels})
-    lines = {
-        f"Accuracy, {source}": functools.partial(_accuracy, source=source) for source in sources
-    }
+    curves = {f"Accuracy, {source}": partial(_accuracy, source=source) for source in sources}
     for title, value in CURVES.items():
-        share = 0 if title.endswith(", share") else None
-        lines[title] = lambda group, value=value, share=share: _line(
-            [_points(run, value) for run in group], share
-        )
-    for title, of in lines.items():
-        found = {name: of(group) for name, group in variants.items()}
-        if any(any(line.high) for line in found.values()):
-            yield _line_chart(title, found, variants)
+        curves[title] = partial(_curve, value=value, share=0 if title.endswith(", share") else None)
+    for title, of in curves.items():
+        found = [
+            trace
+            for number, (name, group) in enumerate(variants.items())
+            for trace in _traces(of(group), group, name, number, len(variants))
+        ]
+        look = {"range": [-0.02, 1.02], "tickformat": ".0%"} if title[:8] == "Accuracy" else {}
+        if any(any(trace["y"]) for trace in found):
+            yield {"title": title, "data": found, "yaxis": look, "legend": False}
     for name, group in variants.items() if len(variants) <= _MAX_STACKED else ():
         more = "" if len(variants) == 1 else f": {name}"
+        phases = {label: partial(_seconds, phase=phase) for label, phase in _PHASES.items()}
+        levels = sorted({level for run in group for level in run.levels})
+        shares = {f"level {level}": partial(level_share, level=level) for level in levels}
         if {*levels} - {0}:
-            shares = {
-                f"level {level}" if level else "no hint": functools.partial(
-                    level_share, level=level
-                )
-                for level in levels
-            }
-            yield from _stack(f"Prompts by the hint level that trains, share{more}", group, shares)
-        phases = {
-            label: lambda row, key=key: row.get(f"timing_s/{key}", 0.0)
-            for label, key in _PHASES.items()
-        }
-        yield from _stack(f"Seconds of a step{more}", group, phases)
+            yield _stack(f"Prompts by the hint level that trains, share{more}", group, shares)
+        yield _stack(f"Seconds of a step{more}", group, phases)
 
 
-def _line_chart(title: str, lines: Mapping[str, Line], variants: Runs) -> dict[str, Any]:
-    """Draw a line per variant with a band over its seeds; the page has one legend for all."""
-    data, axes = [], {name: [] for name in ("step", "tokens sampled", "minutes of steps")}
-    for number, (name, line) in enumerate(lines.items()):
-        colour, dash = _style(number)
-        spent = _spent(variants[name], line.x)
-        places = dict(zip(axes, (line.x, *spent), strict=True))
-        shared = {"type": "scatter", "x": line.x, "legendgroup": str(number), "name": name}
-        if line.low != line.high and len(lines) <= _MAX_STACKED:
-            band = {"x": [*line.x, *line.x[::-1]], "y": line.high + line.low[::-1]}
-            look = {"fill": "toself", "fillcolor": colour, "opacity": 0.18, "mode": "none"}
-            data.append(shared | band | look | {"hoverinfo": "skip"})
-            for axis, at in places.items():
-                axes[axis].append([*at, *at[::-1]])
-        look = {"width": 2, "color": colour, "dash": dash}
-        mode = "lines+markers" if len(line.x) < 40 else "lines"
-        data.append(shared | {"y": line.y, "mode": mode, "line": look, "marker": {"size": 5}})
-        for axis, at in places.items():
-            axes[axis].append(at)
-    layout: dict[str, Any] = {"showlegend": False}
-    if "ccuracy" in title:
-        layout["yaxis"] = {"range": [-0.02, 1.02], "tickformat": ".0%"}
-    return {"section": "curves", "title": title, "data": data, "layout": layout, "axes": axes}
+def _curve(runs: Sequence[Run], value: Callable[[Row], float], share: int | None = None) -> Line:
+    return _line([_points(run, value) for run in runs], share)
 
 
-def _spent(runs: Sequence[Run], steps: Sequence[int]) -> list[list[float]]:
-    """Return the tokens and the minutes up to each step, means over the seeds."""
-    found = []
-    for names, factor in ((TOKENS, 1.0), ((SECONDS,), 1 / 60)):
-        total: Counter[int] = Counter()
-        for row in (row for run in runs for row in run.training):
-            total[row["step"]] += sum(row.get(name, 0.0) for name in names) / len(runs)
-        sums = dict(
-            zip(sorted(total), itertools.accumulate(total[x] for x in sorted(total)), strict=True)
-        )
-        found.append([factor * sums.get(step, 0.0) for step in steps])
-    return found
+def _seconds(row: Row, phase: str) -> float:
+    return row.get(f"timing_s/{phase}", 0.0)
+
+
+def _traces(
+    line: Line, runs: Sequence[Run], name: str, number: int, num_variants: int
+) -> Iterator[dict[str, Any]]:
+    """Yield a variant's band over its seeds and its line; ``meta`` has x for each axis."""
+    places = {"step": line.x}
+    for axis, names, factor in (
+        ("tokens sampled", TOKENS, 1.0), ("minutes of steps", (SECONDS,), 1 / 60)
+    ):  # fmt: skip
+        steps = [
+            {row["step"]: sum(row.get(each, 0.0) for each in names) for row in run.training}
+            for run in runs
+        ]
+        total = pd.DataFrame(steps).T.sort_index().sum(axis=1).cumsum() * factor / len(runs)
+        places[axis] = [float(total.get(step, 0.0)) for step in line.x]
+    colour, dash = _style(number)
+    trace = {"type": "scatter", "legendgroup": str(number), "name": name}
+    if line.low != line.high and num_variants <= _MAX_STACKED:
+        edges = {"x": [*line.x, *line.x[::-1]], "y": line.high + line.low[::-1]}
+        edges["meta"] = {axis: [*x, *x[::-1]] for axis, x in places.items()}
+        look = {"fill": "toself", "fillcolor": colour, "opacity": 0.18, "mode": "none"}
+        yield trace | edges | look | {"hoverinfo": "skip"}
+    mode = "lines+markers" if len(line.x) < 40 else "lines"
+    look = {"mode": mode, "line": {"width": 2, "color": colour, "dash": dash}}
+    yield trace | look | {"x": line.x, "y": line.y, "meta": places, "marker": {"size": 5}}
 
 
 def _stack(
     title: str, runs: Sequence[Run], parts: Mapping[str, Callable[[Row], float]]
-) -> Iterator[dict[str, Any]]:
-    """Yield stacked areas over the steps, the mean over the seeds; none without data."""
+) -> dict[str, Any]:
+    """Return stacked areas over the steps, the mean over the seeds."""
     data = []
     for number, (name, value) in enumerate(parts.items()):
-        line = _line([_points(run, value) for run in runs])
+        line = _curve(runs, value)
+        look = {"width": 0.5, "color": _style(number)[0]}
+        area = {"type": "scatter", "stackgroup": "all", "mode": "lines", "line": look}
         if any(line.y):
-            look = {"width": 0.5, "color": _COLOURS[number % len(_COLOURS)]}
-            area = {"type": "scatter", "stackgroup": "all", "mode": "lines", "line": look}
             data.append(area | {"x": line.x, "y": line.y, "name": name})
-    if data:
-        yield {"section": "parts", "title": title, "data": data, "layout": {}, "axes": {}}
+    return {"title": title, "data": data, "yaxis": {}, "legend": True}
 
 
 def _style(number: int) -> tuple[str, str]:

@@ -28,6 +28,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 from recipe.hint.samples import REASONS
 from recipe.run.arguments import Parser
 from recipe.run.ending import errors_in_one_line
@@ -95,24 +97,24 @@ def _evaluation(parser: Parser, argv: Sequence[str]) -> int:
 
 def _compare(parser: Parser, argv: Sequence[str]) -> None:
     """Print the paired table."""
-    parser.add_argument(
-        "--common", action="store_true", help="leave out problems that only one run has"
-    )
-    first, second, given = _two_runs(parser, argv)
-    print("\n".join(compare_runs(first, second, should_intersect=given.common)))
+    parser.add_argument("runs", nargs=2, type=Path, metavar="RUN", help="A, then B")
+    parser.add_argument("--common", action="store_true", help="only problems that both have")
+    given = parser.parse_args(argv)
+    print("\n".join(compare_runs(*given.runs, should_intersect=given.common)))
 
 
 def _same(parser: Parser, argv: Sequence[str]) -> int:
     """Print how many prompts have equal rounds, and each run's difference to vLLM."""
-    first, second, _ = _two_runs(parser, argv)
-    same = compare_records(first, second)
+    parser.add_argument("runs", nargs=2, type=Path, metavar="RUN")
+    folders = parser.parse_args(argv).runs
+    same = compare_records(*folders)
     print(
         f"{same.num_equal} of {same.num_prompts} prompts have equal levels, tokens and verdicts, "
         f"in the {same.num_steps} steps that both have of {same.of_steps}"
     )
     if same.first_step is not None:
         print(f"the first that differs is of step {same.first_step}")
-    for folder in (first, second):
+    for folder in folders:
         rows = [row for row in read_run(folder).rows if VLLM_DIFFERENCE in row]
         if rows:
             mean = sum(row[VLLM_DIFFERENCE] for row in rows) / len(rows)
@@ -202,13 +204,6 @@ def _keep(parser: Parser, argv: Sequence[str]) -> None:
     given = parser.parse_args(argv)
     count = keep_results(given.folder, given.output, should_replace=given.replace)
     print(f"{given.output}: {count} runs")
-
-
-def _two_runs(parser: Parser, argv: Sequence[str]) -> tuple[Path, Path, argparse.Namespace]:
-    parser.add_argument("first", metavar="RUN_A", type=Path)
-    parser.add_argument("second", metavar="RUN_B", type=Path)
-    given = parser.parse_args(argv)
-    return given.first, given.second, given
 
 
 def _tell_apart(runs: Sequence[Run], folders: Sequence[str]) -> None:
@@ -327,14 +322,12 @@ def _panel(axes: Any, lines: Sequence[tuple[str, dict[int, float]]]) -> None:
     for arm, points in lines:
         axes.plot([*points], [*points.values()], color=colour[arm], alpha=0.35, linewidth=1)
     for arm, group in sorted(by_arm.items()):
-        steps = sorted(set.intersection(*map(set, group)))
-        means = [sum(values[step] for values in group) / len(group) for step in steps]
-        axes.plot(steps, means, color=colour[arm], linewidth=2.2, label=arm)
+        means = pd.DataFrame(group).T.dropna().sort_index().mean(axis=1)
+        axes.plot(means.index, means, color=colour[arm], linewidth=2.2, label=arm)
 
 
 def _signal(run: Run) -> dict[int, float]:
     """Return step -> share of prompts with signal, as a moving mean of ``_WINDOW`` steps."""
-    rows = [row for row in run.rows if "hint/zero_signal_after" in row]
-    shares = [1 - row["hint/zero_signal_after"] for row in rows]
-    windows = [shares[max(0, at - _WINDOW + 1) : at + 1] for at in range(len(shares))]
-    return {row["step"]: sum(each) / len(each) for row, each in zip(rows, windows, strict=True)}
+    name = "hint/zero_signal_after"
+    shares = pd.Series({row["step"]: 1 - row[name] for row in run.rows if name in row}, dtype=float)
+    return shares.rolling(_WINDOW, min_periods=1).mean().to_dict()

@@ -13,15 +13,12 @@ function colours() {
   };
 }
 
-function layoutOf(chart) {
-  const { yaxis, ...rest } = chart.layout;
-  return {
-    height: 300, margin: { l: 48, r: 34, t: 10, b: 44 }, font: { family: "system-ui, sans-serif" },
-    paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", modebar: { orientation: "v", bgcolor: "rgba(0,0,0,0)" },
-    hovermode: chart.data.length > 16 ? "closest" : "x unified", legend: { orientation: "h", y: 1.02, yanchor: "bottom" }, showlegend: true,
-    xaxis: { title: { text: "step", standoff: 8 }, zeroline: false }, yaxis: { zeroline: false, rangemode: "tozero", ...yaxis }, ...rest,
-  };
-}
+const layoutOf = (chart) => ({
+  height: 300, margin: { l: 48, r: 34, t: 10, b: 44 }, font: { family: "system-ui, sans-serif" },
+  paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", modebar: { orientation: "v", bgcolor: "rgba(0,0,0,0)" },
+  hovermode: chart.data.length > 16 ? "closest" : "x unified", legend: { orientation: "h", y: 1.02, yanchor: "bottom" }, showlegend: chart.legend,
+  xaxis: { title: { text: "step", standoff: 8 }, zeroline: false }, yaxis: { zeroline: false, rangemode: "tozero", ...chart.yaxis },
+});
 
 async function startCharts(charts) {
   const bytes = Uint8Array.from(atob(at("plotly").textContent), (c) => c.charCodeAt(0));
@@ -36,8 +33,8 @@ async function startCharts(charts) {
     return !pressed.length || !trace.legendgroup || pressed.includes(chips[trace.legendgroup]);
   };
   const place = (div) => {
-    const name = at("axis").value, x = charts[div.dataset.chart].axes[name];
-    if (x) Plotly.update(div, { x }, { "xaxis.title.text": name });
+    const name = at("axis").value;
+    if (div.data[0].meta) Plotly.update(div, { x: div.data.map((trace) => trace.meta[name]) }, { "xaxis.title.text": name });
   };
   const drawn = () => [...document.querySelectorAll(".plot")].filter((div) => div.layout);
   const seen = new IntersectionObserver((entries) => entries.filter((each) => each.isIntersecting).forEach(async ({ target }) => {

@@ -61,8 +61,8 @@ def test_seeds_of_a_campaign_are_one_variant_with_a_mean_and_a_band(tmp_path):
     # Student's t(1) = 12.7 times 0.1 reaches beyond what a share can be.
     assert band["y"] == [1.0, 0.0]
     # A step takes 1,000 tokens and 3 s.
-    assert chart["axes"]["tokens sampled"][1] == [1000.0]
-    assert charts_of(page)["Seconds per step"]["axes"]["minutes of steps"][0] == [0.05, 0.1]
+    assert line["meta"]["tokens sampled"] == [1000.0]
+    assert charts_of(page)["Seconds per step"]["data"][0]["meta"]["minutes of steps"] == [0.05, 0.1]
 
 
 def test_what_is_zero_throughout_has_no_chart_and_hints_have_their_levels(tmp_path):
@@ -71,7 +71,7 @@ def test_what_is_zero_throughout_has_no_chart_and_hints_have_their_levels(tmp_pa
     assert "Entropy, nats" in charts and "Feedback that holds the answer, share" not in charts
     levels = charts["Prompts by the hint level that trains, share"]["data"]
     assert {each["name"]: each["y"] for each in levels} == {
-        "no hint": [0.75, 0.75],
+        "level 0": [0.75, 0.75],
         "level 1": [0.25, 0.25],
     }
 
