@@ -14,7 +14,7 @@ from numbers import Integral
 from typing import Any, NamedTuple, get_args
 
 from recipe.run.errors import DataError
-from recipe.verify.programs.tests import with_setup
+from recipe.verify.golds import gold_text, plain
 from recipe.verify.schema import Kind
 
 HINT_COLUMN_PREFIX = "hint_level_"
@@ -99,7 +99,7 @@ def problem_from_row(row: Mapping[str, Any], solution_key: str = "") -> Problem:
         data_source=data_source,
         kind=kind,
         hints=hint_columns(row),
-        row=json.dumps(call, default=_plain),
+        row=json.dumps(call, default=plain),
         first_attempts=tuple(attempts) if attempts is not None else (),
     )
 
@@ -169,37 +169,13 @@ def read_kind(row: Mapping[str, Any]) -> Kind:
 def truth_text(value: Any, kind: Kind, column: str, row: Mapping[str, Any]) -> str:
     """Return a ground truth as the verifier reads it.
 
-    A list is joined by commas, the tests of a program by line ends. ``setup``, of a program's
-    mapping or its row, and the row's ``test_imports`` stand before the program.
-
     Raises:
         FieldFault: If it is missing, or no text, number, list or mapping.
     """
-    value = value.tolist() if hasattr(value, "tolist") else value
-    if is_missing(value) or isinstance(value, bool):
-        raise FieldFault(column, f"the ground truth is missing: {short(value)}")
-    if kind != "program":
-        return _joined(value, ", ", column)
-    parts = value if isinstance(value, Mapping) else {"tests": value}
-    tests = next((parts[name] for name in ("tests", "test", "test_list") if parts.get(name)), "")
-    names = ("setup", "test_imports", "test_setup_code")
-    setups = [each for name in names if (each := parts.get(name) or row.get(name))]
-    setup = "\n".join(_joined(each, "\n", "setup") for each in setups)
-    return with_setup(setup, _joined(tests, "\n", column))
-
-
-def _joined(value: Any, between: str, column: str) -> str:
-    if isinstance(value, str):
-        return value
-    if isinstance(value, list | tuple):
-        return between.join(_joined(each, between, column) for each in value)
-    if isinstance(value, Mapping):
-        return json.dumps(value, default=_plain)
-    if isinstance(value, float) and value.is_integer():  # of a column with gaps
-        return str(int(value))
-    if value is None or isinstance(value, bool) or str(value) in ("nan", "inf", "-inf"):
-        raise FieldFault(column, f"holds no text or number: {short(value)}")
-    return str(value)
+    try:
+        return gold_text(value, kind, row)
+    except ValueError as error:
+        raise FieldFault(column, str(error)) from error
 
 
 def row_id(row: Mapping[str, Any], text: str) -> str:
@@ -276,8 +252,3 @@ def complete_sets(hints: Sequence[Sequence[str]], max_level: int) -> list[list[s
         return [list(filter(None, texts)) for texts in levels]
     whole = [n for n in range(num_sets) if all(texts[n % len(texts)] for texts in levels)]
     return [[texts[n] for n in whole] if len(texts) > 1 else texts for texts in levels]
-
-
-def _plain(value: Any) -> Any:
-    """Return an array as a list, and any other value that JSON lacks (dates, bytes) as text."""
-    return value.tolist() if hasattr(value, "tolist") else str(value)

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from recipe.verify.answer import formats_asked_for
+from recipe.verify.golds import gold_text
 from recipe.verify.pool.workers import VerifierPool
 from recipe.verify.schema import Item
 
@@ -25,26 +26,35 @@ def compute_score(
 ) -> float:
     """Return 1.0 or 0.0, as verl's ``custom_reward_function`` wants it.
 
-    ``extra_info`` may have ``kind``, ``question`` and ``prompt``, the conversation, which says in
-    what format the answer is; without it a box is read.
+    Args:
+        data_source: Name of the data set, for the log.
+        solution_str: The response.
+        ground_truth: The gold answer, as a row of a data file has it: a text, number or list.
+        extra_info: May have ``kind`` (maths, choice or program), ``question``, and ``prompt``, the
+            conversation, which says in what format the answer is; without it a box is read.
     """
     info = extra_info or {}
-    asked = formats_asked_for(info.get("prompt") or "")
-    problem = str(info.get("question") or "")
     kind = info.get("kind") or "maths"
-    item = Item(solution_str, str(ground_truth), False, kind, problem, asked=asked)
+    problem = str(info.get("question") or "")
+    asked = formats_asked_for(info.get("prompt") or "")
+    gold = gold_text(ground_truth, kind, info)
+    item = Item(solution_str, gold, kind=kind, problem=problem, asked=asked)
     return _pool().grade_many_blocking([item], [data_source])[0].score
 
 
 def reward_function(
     prompts: Sequence[Any], completions: Sequence[Any], *, answer: Sequence[Any], **_: Any
 ) -> list[float]:
-    """Return a reward per completion, for ``reward_funcs`` of TRL's GRPOTrainer.
+    """Return 1.0 or 0.0 per completion, for ``reward_funcs`` of TRL's GRPOTrainer.
 
-    ``answer`` is the data set's column of gold answers. Prompts and completions are texts or turns.
+    Args:
+        prompts: Conversations as texts or turns; they say in what format the answer is.
+        completions: The responses, likewise.
+        answer: The data set's column of gold answers of mathematics.
+        _: The other columns, which are not read.
     """
     items = [
-        Item(_text(completion), str(gold), asked=formats_asked_for(prompt))
+        Item(_text(completion), gold_text(gold), asked=formats_asked_for(prompt))
         for prompt, completion, gold in zip(prompts, completions, answer, strict=True)
     ]
     return [verdict.score for verdict in _pool().grade_many_blocking(items)]

@@ -1,0 +1,52 @@
+"""The gold answer of a data file, as the verifier reads it: the same text for every trainer."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from recipe.verify.programs.tests import with_setup
+from recipe.verify.schema import Kind
+
+_TESTS = ("tests", "test", "test_list")
+_SETUPS = ("setup", "test_imports", "test_setup_code")
+
+
+def gold_text(value: Any, kind: Kind = "maths", row: Mapping[str, Any] | None = None) -> str:
+    """Return a ground truth as text.
+
+    A list is joined by commas, the tests of a program by line ends. ``setup``, of a program's
+    mapping or its row, and the row's ``test_imports`` stand before the program.
+
+    Raises:
+        ValueError: It is missing, or no text, number, list or mapping.
+    """
+    value = value.tolist() if hasattr(value, "tolist") else value
+    if value in ([], ()) or (isinstance(value, str) and not value.strip()):
+        value = None
+    if kind != "program" or value is None:
+        return _joined(value, ", ")
+    parts = value if isinstance(value, Mapping) else {"tests": value}
+    tests = next((parts[name] for name in _TESTS if parts.get(name)), "")
+    setups = [each for name in _SETUPS if (each := parts.get(name) or (row or {}).get(name))]
+    return with_setup("\n".join(_joined(each, "\n") for each in setups), _joined(tests, "\n"))
+
+
+def plain(value: Any) -> Any:
+    """Return an array as a list, and any other value that JSON lacks (dates, bytes) as text."""
+    return value.tolist() if hasattr(value, "tolist") else str(value)
+
+
+def _joined(value: Any, between: str) -> str:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list | tuple):
+        return between.join(_joined(each, between) for each in value)
+    if isinstance(value, Mapping):
+        return json.dumps(value, default=plain)
+    if isinstance(value, float) and value.is_integer():  # of a column with gaps
+        return str(int(value))
+    if value is None or isinstance(value, bool) or str(value) in ("nan", "inf", "-inf"):
+        raise ValueError(f"the ground truth is missing: {value!r}"[:100])
+    return str(value)
