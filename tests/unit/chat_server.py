@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import threading
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
@@ -103,3 +104,25 @@ class ChatServer:
             yield self
         finally:
             await runner.cleanup()
+
+
+@contextlib.contextmanager
+def served(script=None):
+    """The server in a thread with a loop of its own, for what blocks this one."""
+    server, ready, stop = ChatServer(script), threading.Event(), asyncio.Event()
+    loops = []
+
+    async def serve():
+        loops.append(asyncio.get_running_loop())
+        async with server.running():
+            ready.set()
+            await stop.wait()
+
+    thread = threading.Thread(target=asyncio.run, args=(serve(),), daemon=True)
+    thread.start()
+    assert ready.wait(10)
+    try:
+        yield server
+    finally:
+        loops[0].call_soon_threadsafe(stop.set)
+        thread.join(10)

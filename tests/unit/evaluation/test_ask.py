@@ -2,13 +2,12 @@
 
 import asyncio
 import json
-import threading
 from contextlib import contextmanager
 from types import SimpleNamespace
 
 import pyarrow.parquet as pq
 import pytest
-from chat_server import ChatServer, completion
+from chat_server import completion, served
 from fakes import ScriptedEngine, problem
 from omegaconf import OmegaConf
 from talks import GUIDE, TurnEngine
@@ -174,28 +173,6 @@ class Grader:
 
     async def grade_many(self, items, ids=None):
         return [Verdict(0.0, "wrong") for _ in items]
-
-
-@contextmanager
-def served(script):
-    """A teacher's endpoint in a thread of its own: the driver blocks this one."""
-    server, ready, stop = ChatServer(script), threading.Event(), asyncio.Event()
-    loops = []
-
-    async def serve():
-        loops.append(asyncio.get_running_loop())
-        async with server.running():
-            ready.set()
-            await stop.wait()
-
-    thread = threading.Thread(target=asyncio.run, args=(serve(),), daemon=True)
-    thread.start()
-    ready.wait()
-    try:
-        yield server
-    finally:
-        loops[0].call_soon_threadsafe(stop.set)
-        thread.join()
 
 
 @pytest.fixture

@@ -273,14 +273,3 @@ def test_the_change_is_the_mean_over_problems_of_what_their_conversations_change
     unknown = dict.fromkeys(TURN_FACTS, math.nan)
     assert turn_metrics({**groups, "q": [facts(1, 0), unknown], "r": [unknown]}) == found
     assert turn_metrics({}) == turn_metrics({"p": [unknown]}) == {}
-
-
-def test_the_interval_of_the_change_is_that_of_paired_differences():
-    # Changes 1, 0, 0, 1 of four problems: mean 1/2, deviation 1/sqrt(3), error 1/(2 sqrt(3)).
-    found = turn_metrics({str(k): [facts(0, change)] for k, change in enumerate((1, 0, 0, 1))})
-    assert (found["delta_low"], found["delta_high"]) == paired_mean([1, 0, 0, 1])[1:]
-    # Means 1/2 of 2 and 2/5 of 5 conversations are worth no more than 2 problems x 5.
-    groups = {"p": [facts(0, each) for each in (1, 0)], "q": [facts(0, k < 2) for k in range(5)]}
-    found = turn_metrics(groups)
-    expected = wilson_interval(0.45, 10, t_quantile(1))
-    assert (found["acc_t2_low"], found["acc_t2_high"]) == pytest.approx(expected)

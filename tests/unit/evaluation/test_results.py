@@ -4,7 +4,7 @@ import json
 import random
 
 import pytest
-from response_rows import parsed, responses, row, rows, turn_facts, write_rows
+from response_rows import responses, row, rows, turn_facts, write_rows
 
 from recipe.hint.main_report import main
 from recipe.run.errors import DataError
@@ -46,15 +46,6 @@ def test_every_number_of_a_benchmark():
     assert (numbers["timeouts"], numbers["errors"]) == (1, 1)
     assert numbers["response_tokens"] == 10.0
     assert sum(numbers["reasons"].values()) == numbers["samples"] == 16
-
-
-def test_equal_answers_vote_together_by_value():
-    answers = ["0.5", r"\frac{1}{2}", "3"]
-    lines = [
-        parsed(row("p", k, "correct" if k < 2 else "wrong", extracted=each))
-        for k, each in enumerate(answers)
-    ]
-    assert summarise({"p": tuple(lines)}, 3)["maj"] == 1.0
 
 
 def test_the_macro_average_is_over_benchmarks_and_names_what_it_lacks():

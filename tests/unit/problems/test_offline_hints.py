@@ -2,14 +2,12 @@
 
 import asyncio
 import json
-import threading
-from contextlib import contextmanager
 
 import pandas
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from chat_server import ChatServer, completion
+from chat_server import completion, served
 
 from recipe.hint import main_prepare
 from recipe.hint.hints.base import HintResult
@@ -93,14 +91,6 @@ def test_a_failure_of_the_endpoint_leaves_no_file(in_path):
     assert not in_path.with_name("out.parquet").exists()
 
 
-def test_an_endpoint_that_goes_away_is_not_asked_for_everything(in_path):
-    rows = [make_row(f"{i}?", "42", solution="way", row_id=f"p{i}") for i in range(1000)]
-    write_rows(rows, in_path)
-    gone = Fake({(f"p{i}", 0): "generation_failed" for i in range(10, 1000)})
-    with pytest.raises(DataError, match="502 of 1000 .* missing, and 488 are not asked for"):
-        write(in_path, gone)
-
-
 def stored(path, **columns):
     """A file that another program wrote: two rows of the contract with ``columns`` beside."""
     rows = [
@@ -152,27 +142,6 @@ def test_old_hints_are_replaced_and_an_index_and_the_types_stay(tmp_path):
 
 
 # -- the command
-
-
-@contextmanager
-def served(script=None):
-    """The server in a thread with a loop of its own; the command has one too."""
-    server, ready, stop = ChatServer(script), threading.Event(), asyncio.Event()
-
-    async def serve():
-        async with server.running():
-            server.loop = asyncio.get_running_loop()
-            ready.set()
-            await stop.wait()
-
-    thread = threading.Thread(target=asyncio.run, args=(serve(),), daemon=True)
-    thread.start()
-    assert ready.wait(10)
-    try:
-        yield server
-    finally:
-        server.loop.call_soon_threadsafe(stop.set)
-        thread.join(10)
 
 
 def command(in_path, url, *more):
