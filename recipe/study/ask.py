@@ -166,7 +166,7 @@ def ask_and_show(given: argparse.Namespace, config: DictConfig) -> None:
     from recipe.study.evaluate import apply_evaluation_mode
     from recipe.study.evaluation_checks import idle_settings, preflight_evaluation
     from recipe.study.export import merge_model
-    from recipe.study.report.asked import asked_lines
+    from recipe.study.asked import asked_lines
 
     for line in idle_settings(config, sys.argv[1:], asks=True):
         print(line, flush=True)

@@ -21,7 +21,7 @@ from recipe.problems.columns import make_row, read_problems, write_rows
 from recipe.run.errors import DataError
 from recipe.study import evaluate
 from recipe.study.ask import ASKED_FILE, AskRunner, ask, read_arguments, write_question
-from recipe.study.report.asked import asked_lines
+from recipe.study.asked import asked_lines
 from recipe.verify.schema import Verdict
 
 NEVER = {0: [0, 0, 0], 1: [0, 0, 1], 2: ["truncated", 1, 1], 3: [1, 1, 1]}

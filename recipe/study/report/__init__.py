@@ -1,1 +1,0 @@
-"""Figures and tables from the folders of finished runs."""
