@@ -163,10 +163,10 @@ def read_arguments(argv: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
 def ask_and_show(given: argparse.Namespace, config: DictConfig) -> None:
     """Check the question and the settings, run, and print."""
     from recipe.run.launcher import run_to_its_end
+    from recipe.study.asked import asked_lines
     from recipe.study.evaluate import apply_evaluation_mode
     from recipe.study.evaluation_checks import idle_settings, preflight_evaluation
     from recipe.study.export import merge_model
-    from recipe.study.asked import asked_lines
 
     for line in idle_settings(config, sys.argv[1:], asks=True):
         print(line, flush=True)

@@ -33,6 +33,7 @@ from recipe.run.arguments import Parser
 from recipe.run.ending import errors_in_one_line
 from recipe.run.errors import ConfigError, HintError
 from recipe.run.whole_file import write_whole
+from recipe.study.runs import compare_records
 
 Numbers = dict[str, Any]
 _MODEL = "actor_rollout_ref.model"
@@ -40,7 +41,6 @@ _ACTOR, _ROLLOUT = "actor_rollout_ref.actor", "actor_rollout_ref.rollout"
 _MEAN, _LARGEST = (f"training/rollout_probs_diff_{name}" for name in ("mean", "max"))
 _MARK = "HINT_CHECK_RUN"  # in the environment of a run's processes
 _STEPS = 3
-_TIMES = ("seconds", "hint_seconds")  # of a round, never equal
 # Without CUDA graphs, whose capture takes longer than the steps.
 _BRIEF = (
     f"trainer.total_training_steps={_STEPS}",
@@ -323,24 +323,11 @@ def _as_reference(check: Check, name: str, rows: Sequence[Mapping[str, Any]]) ->
     """Compare a run with the reference; on a GPU sums in another order may change a token."""
     if not (check.folder / "reference/records.jsonl").exists():
         PARTS["reference"](check)
-    theirs, ours = (_rounds(check.folder / each) for each in ("reference", name))
-    num_equal = sum(ours.get(key) == each for key, each in theirs.items())
-    numbers = {"equal prompts": f"{num_equal} of {len(theirs)}"}
-    if check.device == "cpu" and num_equal < len(theirs):
-        raise CommandError(f"differs from the reference: {numbers}")
+    same = compare_records(check.folder / "reference", check.folder / name)
+    numbers = {"equal prompts": f"{same.num_equal} of {same.num_prompts}"}
+    if check.device == "cpu" and same.num_equal < same.num_prompts:
+        raise CommandError(f"differs from the reference at step {same.first_step}: {numbers}")
     return numbers | _agreement(rows)
-
-
-def _rounds(folder: Path) -> dict[tuple[int, str], Any]:
-    """Return step and problem -> what was sampled, without its times."""
-    lines = (folder / "records.jsonl").read_text(encoding="utf-8").splitlines()
-    records = [json.loads(line) for line in lines]
-    return {
-        (row["step"], row["problem_id"]): [
-            each | dict.fromkeys(_TIMES, 0) for each in row["rounds"]
-        ]
-        for row in records
-    }
 
 
 def run_part(name: str, check: Check) -> dict[str, Any]:
