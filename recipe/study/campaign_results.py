@@ -51,16 +51,10 @@ _KEPT = (
 
 
 class Kept(BaseModel):
-    """What is kept of a run, beside its metrics.
+    """What is kept of a run: all that the page reads.
 
-    Attributes:
-        made: Its settings.
-        num_responses: K.
-        sampling: What the responses were drawn with.
-        files: File of problems -> its SHA-256.
-        ungraded: Data source -> problem -> how many of its K the verifier failed on.
-        means: Data source -> measure -> problem -> mean over the K responses; of conversations over
-            those that the verifier could compare.
+    ``means`` has data source -> measure -> problem -> mean over its K responses (of conversations
+    over those that the verifier could compare), ``ungraded`` how many of them it failed on.
     """
 
     made: dict[str, list[str]]
@@ -93,13 +87,7 @@ class Finished(Run):
 
 @dataclass
 class CampaignResult:
-    """The finished runs of a campaign.
-
-    Attributes:
-        campaign: What was asked.
-        seeds: Arm -> seed -> its run; arms and seeds without one are left out.
-        missing: Runs that are not finished, each with what became of it.
-    """
+    """The finished runs of a campaign by arm and seed, and what became of the others."""
 
     campaign: Campaign
     seeds: dict[str, dict[int, Finished]] = field(default_factory=dict)
@@ -256,8 +244,8 @@ def read_results_of(root: str | Path) -> CampaignResult:
     """Read the finished runs of a campaign's folder, and what was kept of others.
 
     Raises:
-        DataError: If none is finished, or one cannot be read.
-        ConfigError: If the folder has no campaign's file, or a run that is not of it.
+        DataError: If none is finished, one cannot be read, or their problems differ.
+        ConfigError: If a run is not of the campaign.
     """
     root = Path(root)
     result = CampaignResult(read_campaign(root / CAMPAIGN_FILE))
@@ -303,17 +291,13 @@ def runs_of(folder: str | Path) -> Iterator[Run]:
 
 
 def keep_results(root: str | Path, output: Path, *, should_replace: bool = False) -> int:
-    """Write what the page reads of each run to a file of its own in another folder.
+    """Write what the page reads of each run to another folder; return the number of runs.
 
     ``output`` holds ``campaign.yaml`` and ``ARM/seed-N.json`` afterwards, or ``ARM/seed-N.lost``:
     what became of a run that did not finish. A campaign that is there stays: it may have more arms.
 
-    Returns:
-        The number of finished runs.
-
     Raises:
         DataError: If a run was kept with other numbers and ``should_replace`` is not set.
-        ConfigError: If ``output`` has a campaign without a finished run.
     """
     result, there = read_results_of(root), output / CAMPAIGN_FILE
     plans = {each.name: each for each in result.campaign.plans()}

@@ -35,12 +35,8 @@ _NO_HINT, _LEVEL = "hint/used_no_hint", "hint/used_level_"
 class Run:
     """One run, as far as it went.
 
-    Attributes:
-        rows: Its metrics, one row for each step, in order; numbers are finite.
-        config: Its settings, as ``config.yaml`` has them.
-        machine: ``machine.json``; empty for a run that wrote none.
-        failure: Why it ended, from ``logs/fatal.json``.
-        damaged: Lines that cannot be read, by file.
+    ``rows`` are its metrics, one row for each step, with finite numbers; ``failure`` says why it
+    ended; ``damaged`` counts the lines that cannot be read, by file.
     """
 
     name: str
@@ -96,10 +92,7 @@ class Run:
         return sum(row.get(name, 0.0) for row in rows for name in TOKENS)
 
     def minutes(self, last_step: float = math.inf) -> float | None:
-        """Return the minutes of the training steps up to one; ``None`` if one has no time.
-
-        A line that was restored after a kill has none.
-        """
+        """Return the minutes up to a step; ``None`` if one, restored after a kill, has no time."""
         rows = [row for row in self.training if row["step"] <= last_step]
         seconds = [row[SECONDS] for row in rows if SECONDS in row]
         return sum(seconds) / 60 if len(seconds) == len(rows) else None

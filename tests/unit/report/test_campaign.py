@@ -194,9 +194,8 @@ def test_a_budget_is_a_ratio_of_tokens_with_an_interval_over_seeds(tmp_path):
         lambda lines: lines[:-1],  # step 2 is lost
         lambda lines: [lines[0], lines[1].replace("hint/tokens", "hint/token"), lines[2]],
         lambda lines: [*lines[:2], "{\n", lines[2]],
-        lambda lines: [lines[0], lines[2]],
     ],
-    ids=["a step less", "a number less", "a damaged line", "no first step"],
+    ids=["a step less", "a number less", "a damaged line"],
 )
 def test_a_budget_of_a_run_without_a_part_of_its_lines_is_not_known(tmp_path, damage):
     budgets = [{"arm": "x", "tokens_of": "y", "at_most": 1.5}]
@@ -208,27 +207,6 @@ def test_a_budget_of_a_run_without_a_part_of_its_lines_is_not_known(tmp_path, da
     path.write_text("".join(damage(path.read_text().splitlines(keepends=True))))
     result = read_results_of(root)
     assert result.cost(result.campaign.budgets[0])[1] == "not known"
-
-
-def test_levels_are_shares_of_the_prompts_in_each_quarter(tmp_path):
-    root = write_campaign(tmp_path, {"x": {1: ONE}, "y": {1: ONE}}, seeds=[1])
-    # Eight steps of 4 prompts: from the third on one prompt at level 1, from the seventh on two.
-    hinted = [0, 0, 1, 1, 1, 1, 2, 2]
-    rows_of_x = [
-        {
-            "step": step,
-            "hint/prompts": 4,
-            "hint/used_no_hint": 4 - count,
-            "hint/used_level_1": count,
-        }
-        for step, count in enumerate(hinted, start=1)
-    ]
-    path = root / "x/seed-1/metrics.jsonl"
-    path.write_text("".join(json.dumps(each) + "\n" for each in rows_of_x))
-    table = results_page([read_results_of(root)]).split("### Levels over the quarters")[1]
-    cells = [each.strip() for each in table.split("\n")[4].split("|")[1:-1]]
-    assert cells == ["x", "100 / 0", "75 / 25", "75 / 25", "50 / 50"]
-    assert not table.split("\n")[5].strip()  # y has no levels
 
 
 def test_the_page_tells_what_became_of_a_run_and_what_sets_evaluations_apart(tmp_path):
