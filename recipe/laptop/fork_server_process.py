@@ -11,15 +11,12 @@ from __future__ import annotations
 import atexit
 import contextlib
 import ctypes
-import errno
 import gc
 import importlib
 import json
 import os
 import resource
 import runpy
-import select
-import shutil
 import signal
 import socket
 import struct
@@ -27,15 +24,14 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 import traceback
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import setproctitle
 
-from recipe.laptop.fork_client_process import CHECK, EXECUTABLE, MAX_FDS, PYTHON, SOCKET
+from recipe.laptop.fork_client_process import MAX_FDS, PYTHON, SOCKET
+from recipe.run.environment import PYTHON_OF_RUN
 
 _IMPORTS = (
     *("torch", "torch.distributed.fsdp", "tensordict", "transformers.modeling_utils", "peft"),
@@ -44,88 +40,34 @@ _IMPORTS = (
     "vllm.entrypoints.pooling.base.io_processor",
 )
 _PR_SET_PDEATHSIG = 1
-_MAX_SOCKET_BYTES, _MAX_FILES = 107, 65536
-_CHECK_S = 30.0
-_END_S = 10.0  # after SIGKILL
-_SHORTAGES = {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN, errno.ECONNABORTED}
 
 
 @contextlib.contextmanager
-def fork_server() -> Iterator[str]:
-    """Keep a server for the time of a run; yield the program to start in place of Python.
+def fork_server() -> Iterator[None]:
+    """Keep a server during the block, and name the program to start in place of Python.
 
     The environment must be complete: libraries read it when they are imported.
     """
-    with _temporary_folder() as folder:
-        client, source = folder / "python", Path(__file__).with_name("fork_client_process.py")
+    place = tempfile.gettempdir()
+    place = place if len(place) < 80 else "/tmp"  # a socket's name has at most 107 bytes
+    with tempfile.TemporaryDirectory(prefix="hint-", dir=place) as folder:
+        client, source = Path(folder, "python"), Path(__file__).with_name("fork_client_process.py")
         client.write_text(f"#!{sys.executable} -SE\n{source.read_text(encoding='utf-8')}")
         client.chmod(0o755)
-        if not _runs(client):
-            sys.stderr.write(
-                f"{client} does not run: each process imports by itself (is TMPDIR mounted "
-                f"noexec? does {sys.executable} have a space in it?)\n"
-            )
-            yield ""
-            return
-        names = {SOCKET: str(folder / "socket"), PYTHON: sys.executable, EXECUTABLE: str(client)}
+        names = {SOCKET: f"{folder}/socket", PYTHON: sys.executable, PYTHON_OF_RUN: str(client)}
         os.environ.update(names)
+        command = [sys.executable, "-m", __name__, str(os.getpid())]
+        # A session of its own: Ctrl-C is for the run's first process, which ends the others.
+        nothing = subprocess.DEVNULL  # vLLM tells at its import what it found
+        server = subprocess.Popen(command, stdin=nothing, stdout=nothing, start_new_session=True)
         try:
-            with _server(folder):
-                yield str(client)
+            yield
         finally:
+            server.kill()
             for name in names:
                 os.environ.pop(name)
-
-
-@contextlib.contextmanager
-def _temporary_folder() -> Iterator[Path]:
-    """Make a folder whose name leaves room for that of a socket; it is gone after the block."""
-    place = tempfile.gettempdir()
-    if len(os.fsencode(f"{place}/hint-12345678/socket.new")) > _MAX_SOCKET_BYTES:
-        place = "/tmp"
-    folder = Path(tempfile.mkdtemp(prefix="hint-", dir=place))
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-@contextlib.contextmanager
-def _server(folder: Path) -> Iterator[None]:
-    """Run the server, which finds its socket's name in the environment, during the block."""
-    command = [sys.executable, "-m", __name__, str(os.getpid())]
-    # A session of its own: Ctrl-C is for the run's first process, which ends the others.
-    nothing = subprocess.DEVNULL  # vLLM tells at its import what it found
-    server = subprocess.Popen(command, stdin=nothing, stdout=nothing, start_new_session=True)
-    is_wanted = True
-
-    def watch() -> None:
-        code = server.wait()
-        if is_wanted:
-            with contextlib.suppress(OSError):
-                (folder / "socket").touch()  # a connection to it is refused: no client waits
-            sys.stderr.write(f"the fork server died (pid {server.pid}, code {code})\n")
-
-    watcher = threading.Thread(target=watch, name="fork-server", daemon=True)
-    watcher.start()
-    try:
-        yield
-    finally:
-        is_wanted = False
-        server.kill()
-        watcher.join(_END_S)
-        if watcher.is_alive():
-            sys.stderr.write(
-                f"the fork server (pid {server.pid}) has not ended {_END_S:g} s after SIGKILL: it "
-                f"may wait for a disk; it is left behind\n"
-            )
-
-
-def _runs(client: Path) -> bool:
-    try:
-        return subprocess.run([client, CHECK], timeout=_CHECK_S, check=False).returncode == 0
-    except (OSError, subprocess.TimeoutExpired):
-        return False
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                server.wait(10)
 
 
 def main(parent_pid: int) -> None:
@@ -135,7 +77,7 @@ def main(parent_pid: int) -> None:
         return
     # The limit of Ray's workers; a client's own is not inherited.
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(hard, _MAX_FILES)), hard))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(hard, 65536)), hard))
     gc.disable()  # imports leave next to no garbage
     for name in _IMPORTS:
         importlib.import_module(name)
@@ -145,88 +87,37 @@ def main(parent_pid: int) -> None:
     listener.bind(f"{os.environ[SOCKET]}.new")
     listener.listen(64)
     os.rename(f"{os.environ[SOCKET]}.new", os.environ[SOCKET])  # there, it answers
-    told: set[int | None] = set()
     while True:
-        try:
-            channel = listener.accept()[0]
-        except OSError as error:
-            _wait_after(error, told)
-            continue
-        with channel:
-            try:
-                is_child = os.fork() == 0
-            except OSError as error:  # its client becomes a Python of its own
-                _wait_after(error, told)
-                continue
-            if is_child:
+        channel = listener.accept()[0]
+        with channel, contextlib.suppress(BlockingIOError):  # its client becomes Python
+            if os.fork() == 0:
                 listener.close()
-                _supervise(channel)
+                _become(channel)
 
 
-def _wait_after(error: OSError, told: set[int | None]) -> None:
-    """Say once that files, processes or memory run short, and give others time to end.
-
-    Raises:
-        OSError: If it says something else.
-    """
-    if error.errno not in _SHORTAGES:
-        raise error
-    if error.errno not in told:
-        sys.stderr.write(f"fork server: {error}\n")
-    told.add(error.errno)
-    time.sleep(0.1)
-
-
-def _supervise(channel: socket.socket) -> None:
-    """Fork what was asked for, end it when its client dies, and report how it ended."""
-    _die_with_parent()
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    head, fds, _, _ = socket.recv_fds(channel, 4, MAX_FDS)
-    with channel.makefile("rb") as reader:
-        request = json.loads(reader.read(struct.unpack("!I", head)[0]))
-    if len(fds) < len(request[3][:MAX_FDS]):  # no room for them: its client becomes Python
-        os._exit(1)
-    pid = os.fork()
-    if pid == 0:
-        channel.close()
-        _become(*request, received=list(fds))
-    for fd in fds:
-        os.close(fd)
-    with contextlib.suppress(OSError):  # a client that is gone is seen below
-        channel.sendall(struct.pack("!i", pid))
-    while not (ended := os.waitpid(pid, os.WNOHANG))[0]:
-        if select.select([channel], [], [], 0.1)[0]:  # it says nothing more: it is gone
-            os.kill(pid, signal.SIGKILL)
-            os._exit(1)
-    with contextlib.suppress(OSError):
-        channel.sendall(struct.pack("!i", os.waitstatus_to_exitcode(ended[1])))
-    os._exit(0)
-
-
-def _become(
-    argv: list[str],
-    environment: dict[str, str],
-    folder: str,
-    numbers: list[int],
-    group: int,
-    *,
-    received: list[int],
-) -> None:
+def _become(channel: socket.socket) -> None:
     """Run as ``python *argv``, with descriptors, environment and folder of the client."""
     code = 1
     try:
         _die_with_parent()
-        # Ray kills the group of a worker that ends: it must hold no other worker. A group of
-        # another session cannot be joined.
-        with contextlib.suppress(PermissionError):
-            os.setpgid(0, group)
-        high = max([*received, *numbers]) + 1
-        for offset, fd in enumerate(received):  # out of the way first: the ranges may overlap
-            os.dup2(fd, high + offset, inheritable=False)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        # Ray kills the group of a worker that ends: it must hold no other worker.
+        os.setpgid(0, 0)
+        head, received, _, _ = socket.recv_fds(channel, 4, MAX_FDS)
+        with channel.makefile("rb") as reader:
+            request = json.loads(reader.read(struct.unpack("!I", head)[0]))
+        argv, environment, folder, numbers = request
+        high = max([*received, *numbers, channel.fileno()]) + 1
+        own = os.dup2(channel.detach(), high, inheritable=False)
+        for offset, fd in enumerate(received, high + 1):  # first out of the way: they may overlap
+            os.dup2(fd, offset, inheritable=False)
             os.close(fd)
-        for offset, number in enumerate(numbers[: len(received)]):
-            os.dup2(high + offset, number, inheritable=number <= 2)
-            os.close(high + offset)
+        for offset, number in enumerate(numbers, high + 1):
+            os.dup2(offset, number, inheritable=number <= 2)
+            os.close(offset)
+        channel = socket.socket(fileno=own)
+        channel.sendall(b"1")
+        threading.Thread(target=_end_with, args=(channel,), daemon=True).start()
         if "-c" in argv:  # its place is found by the first environment, by Ray's own library too
             setproctitle.getproctitle()
         os.environ.clear()
@@ -247,7 +138,15 @@ def _become(
         atexit._run_exitfuncs()
         sys.stdout.flush()
         sys.stderr.flush()
+    with contextlib.suppress(OSError):
+        channel.sendall(struct.pack("!i", code))
     os._exit(code)
+
+
+def _end_with(channel: socket.socket) -> None:
+    """End this process when its client, which says nothing more, is gone."""
+    channel.recv(1)
+    os._exit(1)
 
 
 def _fresh_state() -> None:
@@ -258,7 +157,7 @@ def _fresh_state() -> None:
     import torch
 
     gc.enable()
-    multiprocessing.set_executable(os.environ[EXECUTABLE])
+    multiprocessing.set_executable(os.environ[PYTHON_OF_RUN])
     sys.executable = os.environ[PYTHON]
     np.random.seed()
     # Ray sets the variable to 1, too late for a torch that is already there.
@@ -268,7 +167,7 @@ def _fresh_state() -> None:
             sys.path.insert(0, entry)
 
 
-def _execute(argv: list[Any]) -> None:
+def _execute(argv: list[str]) -> None:
     while argv[0] in ("-u", "-B", "-s", "-S", "-E", "-I") or argv[0].startswith(("-X", "-W")):
         argv.pop(0)
     if argv[0] == "-c":
