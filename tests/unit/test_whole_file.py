@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import threading
-from pathlib import Path
 
 import pytest
 
@@ -19,18 +18,6 @@ def test_a_text_is_there_when_the_call_returns(tmp_path):
 
     assert (tmp_path / "note.txt").read_bytes() == b"\xc2\xbd of it\n"
     assert [path.name for path in tmp_path.iterdir()] == ["note.txt"]
-
-
-def test_the_old_file_stands_until_the_block_has_ended(tmp_path):
-    place = tmp_path / "note.txt"
-    place.write_text("old")
-
-    with whole_file(place) as file:
-        file.write(b"new")
-        file.flush()
-        assert place.read_text() == "old"
-
-    assert place.read_text() == "new"
 
 
 def test_a_block_that_fails_leaves_the_old_file_and_nothing_beside_it(tmp_path):
@@ -59,11 +46,6 @@ def test_a_process_killed_while_it_writes_leaves_the_old_file(tmp_path):
 
     assert end.returncode == -signal.SIGKILL
     assert place.read_text() == "old"
-
-
-def test_a_missing_folder_is_an_error_of_the_system(tmp_path):
-    with pytest.raises(FileNotFoundError):
-        write_whole(tmp_path / "gone" / "note.txt", "new")
 
 
 def test_a_device_or_a_pipe_is_written_to_and_stays(tmp_path):
@@ -101,13 +83,6 @@ def test_threads_that_write_one_file_at_once_leave_one_of_their_texts(tmp_path):
             thread.join()
         assert path.read_text() in texts
     assert [each.name for each in tmp_path.iterdir()] == ["fatal.json"]
-
-
-def test_a_folder_is_refused(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    for folder in (tmp_path, Path(), Path("/")):
-        with pytest.raises(IsADirectoryError):
-            write_whole(folder, "new")
 
 
 def test_a_line_that_a_full_disk_cut_makes_room_for_the_next_ones(tmp_path):

@@ -73,14 +73,6 @@ def test_a_step_tells_all_levels_however_many_there_are():
     assert last.startswith(f"  hint levels {shown}   hints written")
 
 
-def test_a_step_tells_why_hints_were_not_written():
-    *_, last = describe(
-        HINTED | {"hint/generate_success": 0, "hint/fault_refused": 5.0, "hint/fault_timeout": 1.0},
-        "step 3/45",
-    )
-    assert "hints written 0/6 (refused 5, timeout 1)" in last
-
-
 def test_a_step_of_a_method_without_hints_tells_of_none():
     _, *rest = describe(STEP, "step 3/45")
     assert rest == ["  reward 0.250   prompts with signal 5/8   tokens 1000"]
@@ -111,20 +103,6 @@ def test_the_time_left_follows_the_wall_clock_with_what_lies_between_the_steps()
     now += 6.0
     assert pace.left(2, 6.0) == f"{duration(8 * (12.0 + 6.0) / 2)} left" == "1 min left"
     assert pace.left(10, 6.0) == ""  # the last one
-
-
-def test_the_time_left_after_a_resumed_runs_first_step_rests_on_that_step():
-    pace = Pace(total=45, clock=lambda: 0.0)
-    assert pace.left(40, 10.0) == "50 s left"
-
-
-def test_the_time_left_forgets_steps_that_were_slower_than_the_latest():
-    now = 0.0
-    pace = Pace(total=1000, clock=lambda: now)
-    for step in range(1, 101):
-        now += 60.0 if step <= 50 else 6.0
-        left = pace.left(step)
-    assert left == duration(900 * 6.0) + " left" == "1 h 30 min left"
 
 
 @pytest.mark.parametrize(
@@ -168,26 +146,6 @@ def test_the_close_of_a_run_with_turns_tells_both_ends_and_no_hints(folder):
         f"  a at step 0: {TOLD}",
         f"  a at step 2: {TOLD}",
         f"  everything is in {folder.root}",
-    ]
-
-
-def test_the_close_tells_a_file_that_a_resumed_run_has_more_where_it_was_validated(folder):
-    a, b = ({f"val-core/{name}/acc/mean@4": 11 / 32} for name in "ab")
-    for step, row in ((0, a), (2, a | b), (4, a | b)):
-        folder.append_metrics(step, STEP | row)
-    assert closing_lines(folder)[:2] == [
-        "  a, without hints: 34.4 % at step 0, 34.4 % at step 4",
-        "  b, without hints: 34.4 % at step 2, 34.4 % at step 4",
-    ]
-
-
-def test_the_close_tells_the_turns_of_a_file_that_a_resumed_run_has_more(folder):
-    a, b = ({f"val-core/{name}/acc/mean@4": 11 / 32} | turns(f"val-turns/{name}/") for name in "ab")
-    for step, row in ((0, a), (2, a | b)):
-        folder.append_metrics(step, STEP | row)
-    assert closing_lines(folder)[:3] == [
-        *(f"  a at step {step}: {TOLD}" for step in (0, 2)),
-        f"  b at step 2: {TOLD}",
     ]
 
 

@@ -11,7 +11,6 @@ from processes import wait_for
 from ray.exceptions import (
     ActorDiedError,
     ActorUnavailableError,
-    OutOfMemoryError,
     RayTaskError,
 )
 
@@ -21,12 +20,10 @@ from recipe.run.watchdog import (
     EXIT_CODE,
     NO_ANSWER,
     Heartbeat,
-    Limited,
     Liveness,
     Watchdog,
     read_fatal,
     sentence_of,
-    text_of,
 )
 
 LIMIT_S = 10.0
@@ -104,13 +101,6 @@ def test_a_busy_one_may_take_any_time_and_its_death_is_told_at_once(fake_ray):
     assert liveness.look().startswith("rank died: ")
 
 
-def test_one_that_ray_killed_for_want_of_memory_is_told_at_once_with_that_reason(fake_ray):
-    actor = Actor(OutOfMemoryError("killed: the node was low on memory"))
-    liveness = watched(Clock(), a=actor)
-    assert liveness.look() is None  # asked
-    assert liveness.look() == "a died: killed: the node was low on memory"
-
-
 def test_the_error_with_which_one_answers_is_told_at_once(fake_ray):
     error = RayTaskError("ping", "a traceback", HintError("the queue took no word"))
     liveness = watched(Clock(), a=Actor(error.as_instanceof_cause()))
@@ -185,11 +175,6 @@ def test_a_process_that_is_gone_is_named_without_rays_account_of_what_may_have_b
     assert sentence_of(other, tmp_path) == f"RuntimeError: {other}"
 
 
-def test_the_reason_is_told_where_the_runs_folder_is_gone_too(tmp_path):
-    told = sentence_of(RuntimeError("the true reason"), tmp_path / "removed")
-    assert told == "RuntimeError: the true reason"
-
-
 def test_an_error_on_a_full_disk_says_so(tmp_path, monkeypatch):
     usage = SimpleNamespace(free=3_200_000)
     monkeypatch.setattr("recipe.run.watchdog.shutil.disk_usage", lambda path: usage)
@@ -240,14 +225,6 @@ def test_an_error_is_told_by_its_first_cause_however_deep(tmp_path):
     assert sentence_of(group, tmp_path) == "ValueError: no such thing"
 
 
-def test_a_long_error_is_cut_between_words_at_1000_characters():
-    """249 words of 3 characters and a space are 996, with the sign of the cut 999."""
-    cut = text_of(ValueError("abc " * 500))
-    assert cut == " ".join(["abc"] * 249) + " ..."
-    whole = " ".join(["abc"] * 250)
-    assert text_of(ValueError(whole)) == whole
-
-
 def test_an_item_that_does_not_come_ends_the_run(tmp_path):
     code = (
         "import pathlib, time\n"
@@ -266,13 +243,6 @@ def test_an_item_that_does_not_come_ends_the_run(tmp_path):
     done = subprocess.run(command, timeout=300, check=False, capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (70, "1\n")
     assert read_fatal(tmp_path).startswith("the loader did not answer within hint.watchdog.x_s=0.2")
-
-
-def test_all_items_come_in_order_and_the_length_is_the_loaders(tmp_path):
-    dog = Watchdog(tmp_path)
-    loader = Limited([3, 1, 2], lambda: dog.phase("the loader", 60, "x"))
-    assert (len(loader), list(loader), list(loader)) == (3, [3, 1, 2], [3, 1, 2])
-    dog.stop()
 
 
 class Fetched(Exception):
