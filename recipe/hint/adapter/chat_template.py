@@ -17,7 +17,6 @@ from recipe.hint.turns import Turn
 
 _USER = {"role": "user", "content": "Question"}
 _TALK = [_USER, {"role": "assistant", "content": "Response"}, _USER]
-_DATE = "date_string"
 _THOUGHTS = ("<think>", "</think>")  # the policy's own, which some templates put into a turn too
 BREAK = "\uffff"  # no character of any text; where it stands, tokens end
 
@@ -46,21 +45,16 @@ class Renderer:
         follows: Turn | None = None,
         quotes: Turn | None = None,
     ) -> array[int]:
-        """Return the token ids of a conversation; an assistant's turn at its end is left open.
+        """Return the token ids (``Engine.render``); an assistant's turn at its end is left open.
 
         A response in it stays as the policy saw it, token by token, where the template leaves its
         text as it is; where it drops thoughts or spaces, all is rendered anew.
-
-        Args:
-            messages: The conversation.
-            follows: The turn that it continues.
-            quotes: A turn whose response stands inside one of the messages.
         """
         *turns, last = messages
         if last["role"] == "assistant":
-            return _joined(self._rendered(turns), self._plain_ids(last["content"]))
+            return _joined(self.render(turns), self._plain_ids(last["content"]))
         if not self._is_of_tokenizer:
-            return self._rendered(messages)
+            return _joined(self.template.build_initial_tokens(self._taken(messages)))
         whole = self.text(messages)
         if follows and (own := self._sampled(follows)):
             before = self._text_of_group(tuple(tuple(each.items()) for each in follows.messages))
@@ -69,6 +63,16 @@ class Renderer:
             if rest and not self._is_text_V[rest[0]]:
                 return _joined(follows.prompt_ids_T, own, rest)
         return self._quoting(whole, quotes)
+
+    def text(self, messages: Sequence[Message]) -> str:
+        """Return the rendered text, with a break inside all that looks like a special token."""
+        turns = [{**turn, "content": self._plain(turn["content"])} for turn in messages]
+        return _text(self.tokenizer, self.options, self._taken(turns))
+
+    def response(self, text: str) -> list[int]:
+        """Return the token ids of a response with the end of its turn."""
+        end = end_of_turn(self.tokenizer, self.options)
+        return [*self._plain_ids(text), self.tokenizer.eos_token_id if end is None else end]
 
     def _sampled(self, turn: Turn) -> Sequence[int]:
         """Return the tokens of a response without the end of its turn; empty unless all are text.
@@ -89,23 +93,38 @@ class Renderer:
         own = self._sampled(turn) if turn and self._joins else ()
         quoted = self._plain(turn.response.text) if turn and own else ""
         if not quoted or text.count(quoted) != 1:
-            return _joined(self._ids_of_group(text))
+            return _joined(self._ids(text))
         before, _, after = text.partition(quoted)
-        return _joined(self._ids_of_group(before), own, self._ids_of_group(after))
-
-    def _rendered(self, messages: Sequence[Message]) -> array[int]:
-        if self._is_of_tokenizer:
-            return self._ids(self.text(messages))
-        return _joined(self.template.build_initial_tokens(self._taken(messages)))
-
-    def text(self, messages: Sequence[Message]) -> str:
-        """Return the rendered text, with a break inside all that looks like a special token."""
-        turns = [{**turn, "content": self._plain(turn["content"])} for turn in messages]
-        return _text(self.tokenizer, self.options, self._taken(turns))
+        return _joined(self._ids(before), own, self._ids(after))
 
     def _plain(self, text: str) -> str:
         text = text.replace(BREAK, "\ufffd")
         return self._special.sub(rf"\g<0>{BREAK}", text) if self._special.search(text) else text
+
+    def _taken(self, messages: Sequence[Message]) -> list[Message]:
+        return list(fold_system(messages) if self.folds_system else messages)
+
+    def _encode(self, text: str) -> array[int]:
+        """Return the tokens of rendered text: those of a call, without the place of each in it."""
+        backend = self.tokenizer.backend_tokenizer
+        backend.encode_special_tokens = False  # `plain_ids` leaves it on
+        parts = backend.encode_batch_fast(text.split(BREAK), add_special_tokens=False)
+        return _joined(*(part.ids for part in parts))
+
+    def _plain_ids(self, text: str) -> Sequence[int]:
+        if hasattr(self.tokenizer, "backend_tokenizer"):
+            return self._encode(self._plain(text))
+        return plain_ids(self.tokenizer, text)
+
+    # What a group shares: the text before a response, and the tokens around it.
+
+    @cached_property
+    def _text_of_group(self) -> Callable[[tuple], str]:
+        return lru_cache(1)(lambda turns: self.text([dict(turn) for turn in turns]))
+
+    @cached_property
+    def _ids(self) -> Callable[[str], array[int]]:
+        return lru_cache(16)(self._encode)
 
     @cached_property
     def _special(self) -> re.Pattern[str]:
@@ -114,27 +133,6 @@ class Renderer:
         names = [str(added[index]) for index in self._control_ids]
         begun = [f"{re.escape(name[0])}(?={re.escape(name[1:])})" for name in names if name[1:]]
         return re.compile("|".join(begun) or r"(?!)", re.DOTALL)
-
-    def _taken(self, messages: Sequence[Message]) -> list[Message]:
-        """Return the turns in a form that the template takes."""
-        return list(fold_system(messages) if self.folds_system else messages)
-
-    def _ids(self, text: str) -> array[int]:
-        """Return the tokens of rendered text: those of a call, without the place of each in it."""
-        backend = self.tokenizer.backend_tokenizer
-        backend.encode_special_tokens = False  # `plain_ids` leaves it on
-        parts = backend.encode_batch_fast(text.split(BREAK), add_special_tokens=False)
-        return _joined(*(part.ids for part in parts))
-
-    @cached_property
-    def _text_of_group(self) -> Callable[[tuple], str]:
-        """The text before a response, which a group shares."""
-        return lru_cache(1)(lambda turns: self.text([dict(turn) for turn in turns]))
-
-    @cached_property
-    def _ids_of_group(self) -> Callable[[str], array[int]]:
-        """The tokens around a response, which a group or all prompts share."""
-        return lru_cache(16)(self._ids)
 
     @cached_property
     def _joins(self) -> bool:
@@ -158,16 +156,15 @@ class Renderer:
 
         Some tokenizers do not mark the latter as special, such as DeepSeek's distilled models.
         """
-        added = self.tokenizer.added_tokens_decoder
-        turns = self._taken(_TALK)
         try:
+            turns = self._taken(_TALK)
             text = self.tokenizer.apply_chat_template(turns, tokenize=False, **self.options)
             around = set(self.tokenizer(text, add_special_tokens=False)["input_ids"])
         except (TemplateError, ValueError):  # no template, or none for several turns
             around = set()
         return frozenset(
             index
-            for index, token in added.items()
+            for index, token in self.tokenizer.added_tokens_decoder.items()
             if token.special or (index in around and str(token) not in _THOUGHTS)
         )
 
@@ -175,20 +172,10 @@ class Renderer:
     def _is_of_tokenizer(self) -> bool:
         """Whether verl's builder makes the tokens that a fast tokenizer makes of the template."""
         try:
-            own = self._ids(self.text(_TALK)).tolist()
+            own = self._encode(self.text(_TALK)).tolist()
             return own == self.template.build_initial_tokens(_TALK)
         except (AttributeError, TemplateError, ValueError):  # no fast one, or no template
             return False
-
-    def response(self, text: str) -> list[int]:
-        """Return the token ids of a response with the end of its turn."""
-        end = end_of_turn(self.tokenizer, self.options)
-        return [*self._plain_ids(text), self.tokenizer.eos_token_id if end is None else end]
-
-    def _plain_ids(self, text: str) -> Sequence[int]:
-        if hasattr(self.tokenizer, "backend_tokenizer"):
-            return self._ids(self._plain(text))
-        return plain_ids(self.tokenizer, text)
 
 
 def _joined(*parts: Iterable[int]) -> array[int]:
@@ -198,13 +185,14 @@ def _joined(*parts: Iterable[int]) -> array[int]:
     return ids_T
 
 
-def refuses_system(tokenizer: Any, options: Mapping[str, Any]) -> bool:
-    """Return whether the template takes a conversation without a system turn alone.
+def _text(tokenizer: Any, options: Mapping[str, Any], messages: Sequence[Message]) -> str:
+    return tokenizer.apply_chat_template(
+        list(messages), add_generation_prompt=True, tokenize=False, **options
+    )
 
-    Args:
-        tokenizer: A transformers tokenizer with a chat template.
-        options: Further variables of the template.
-    """
+
+def refuses_system(tokenizer: Any, options: Mapping[str, Any]) -> bool:
+    """Return whether the template takes a conversation without a system turn alone."""
     try:
         _text(tokenizer, options, [_USER])
     except (TemplateError, ValueError):
@@ -218,7 +206,7 @@ def refuses_system(tokenizer: Any, options: Mapping[str, Any]) -> bool:
 
 def unfixed_date(tokenizer: Any, options: Mapping[str, Any]) -> bool:
     """Return whether the template writes today's date, so that prompts change overnight."""
-    return "strftime_now" in str(tokenizer.chat_template) and _DATE not in options
+    return "strftime_now" in str(tokenizer.chat_template) and "date_string" not in options
 
 
 def end_of_turn(tokenizer: Any, options: Mapping[str, Any]) -> int | None:
@@ -227,8 +215,7 @@ def end_of_turn(tokenizer: Any, options: Mapping[str, Any]) -> int | None:
         text = tokenizer.apply_chat_template(_TALK[:2], tokenize=False, **options)
     except TemplateError:
         return None
-    after = text.rpartition("Response")[2]
-    found = tokenizer(after, add_special_tokens=False)["input_ids"]
+    found = tokenizer(text.rpartition("Response")[2], add_special_tokens=False)["input_ids"]
     # Plain text ends no response.
     return found[0] if found and found[0] in tokenizer.added_tokens_decoder else None
 
@@ -236,12 +223,6 @@ def end_of_turn(tokenizer: Any, options: Mapping[str, Any]) -> int | None:
 def plain_ids(tokenizer: Any, text: str) -> list[int]:
     """Return the tokens of a text; what looks like a special token in it is plain text."""
     return tokenizer(text, add_special_tokens=False, split_special_tokens=True)["input_ids"]
-
-
-def _text(tokenizer: Any, options: Mapping[str, Any], messages: Sequence[Message]) -> str:
-    return tokenizer.apply_chat_template(
-        list(messages), add_generation_prompt=True, tokenize=False, **options
-    )
 
 
 def text_after(tokenizer: Any, token_id: int, ids_T: Sequence[int]) -> str:

@@ -1,7 +1,8 @@
-"""Where the policy's model is, and the models beside it that a method has verl build."""
+"""Where the policy's model is, its attention, and the models beside it that a method reads."""
 
 from __future__ import annotations
 
+import importlib
 import os
 
 from omegaconf import DictConfig, open_dict
@@ -11,8 +12,10 @@ from recipe.hint.methods import Method
 from recipe.run.errors import ConfigError, one_line
 from recipe.run.paths import model_folder
 
+ATTENTION = f"{MODEL_NODE}.override_config.attn_implementation"
+FLASH = "flash_attention_2"
 _MODEL = f"{MODEL_NODE}.path"
-_PROBE_S = 10.0
+_ULYSSES = "fsdp_config.ulysses_sequence_parallel_size"
 
 
 def check_is_reached(config: DictConfig) -> None:
@@ -28,7 +31,7 @@ def check_is_reached(config: DictConfig) -> None:
     from huggingface_hub import get_hf_file_metadata, hf_hub_url
 
     try:
-        get_hf_file_metadata(hf_hub_url(path, "config.json"), timeout=_PROBE_S)
+        get_hf_file_metadata(hf_hub_url(path, "config.json"), timeout=10.0)
     except (HTTPError, OSError) as error:
         offline = os.environ.get("HF_HUB_OFFLINE", "0")
         raise ConfigError(
@@ -56,17 +59,77 @@ def ask_for_models(config: DictConfig, method: Method) -> None:
             config.algorithm.kl_ctrl.kl_coef = 0.0
 
 
-def has_adapter(config: DictConfig) -> bool:
-    """Return whether a LoRA adapter is trained, not the model under it."""
-    return bool(config.actor_rollout_ref.model.get("lora_rank"))
-
-
 def read_base_of_adapter(config: DictConfig) -> None:
-    """Have vLLM read the model under an adapter from its folder.
+    """Have vLLM read the model under a LoRA adapter from its folder.
 
     With verl's ``load_format=dummy`` the first sync sends it, in fp32 through the memory of every
     process, and hangs at a weight above a bucket, such as Qwen2.5-7B's embedding.
     """
-    merges = config.actor_rollout_ref.model.get("lora", {}).get("merge")
-    if has_adapter(config) and not merges:
+    model = config.actor_rollout_ref.model
+    if model.get("lora_rank") and not model.get("lora", {}).get("merge"):
         config.actor_rollout_ref.rollout.load_format = "auto"
+
+
+def flash_attn_missing() -> str | None:
+    """Return why flash-attn cannot be imported; ``None`` if it can."""
+    try:
+        importlib.import_module("flash_attn")
+    except ImportError as error:
+        return one_line(error, 200)
+    return None
+
+
+def choose_attention(config: DictConfig) -> list[str]:
+    """Write the trainer's attention into the settings where nothing else is given.
+
+    verl's own default is flash-attn. Without it torch's attention serves, or transformers' plain
+    one for a model that caps its attention logits, which torch's cannot.
+
+    Returns:
+        A line to show, where flash-attn would have been taken.
+
+    Raises:
+        ConfigError: If a setting needs flash-attn and it cannot be imported, or if the model caps
+            its attention logits and the attention given leaves that out.
+    """
+    if setting(config, "trainer.eval_only"):
+        return []
+    given, is_capped = setting(config, ATTENTION), _caps_attention(setting(config, _MODEL))
+    if given == "sdpa" and is_capped:
+        raise ConfigError(
+            f"{ATTENTION}=sdpa leaves out the cap on attention logits of this model "
+            f"(attn_logit_softcapping), so trainer and vLLM would differ; give eager"
+        )
+    reason = flash_attn_missing()
+    if reason is None:
+        return []
+    has_critic = setting(config, "critic.enable")
+    if has_critic is None:
+        has_critic = setting(config, "algorithm.adv_estimator") == "gae"
+    parallel = [f"actor_rollout_ref.{engine}.{_ULYSSES}" for engine in ("actor", "ref")]
+    # verl shares a row out in flash-attn's call, and loads the value model with nothing else.
+    needing = {
+        f"{ATTENTION}={FLASH}": given == FLASH,
+        **{f"{name} above 1": (setting(config, name) or 1) > 1 for name in parallel},
+        "a critic on GPUs": has_critic and setting(config, "trainer.device") == "cuda",
+    }
+    for name, is_needing in needing.items():
+        if is_needing:
+            raise ConfigError(f"{name} needs flash-attn, which cannot be imported ({reason})")
+    if given is not None:
+        return []
+    chosen = "eager" if is_capped else "sdpa"
+    with open_dict(config):
+        config.actor_rollout_ref.model.override_config.attn_implementation = chosen
+    return [f"attention {chosen}: flash-attn cannot be imported ({reason})"]
+
+
+def _caps_attention(path: object) -> bool:
+    """Return whether the model caps its attention logits; other checks report a broken file."""
+    from transformers import PretrainedConfig
+
+    try:
+        found, _ = PretrainedConfig.get_config_dict(path)
+    except (OSError, ValueError, TypeError):
+        return False
+    return found.get("text_config", found).get("attn_logit_softcapping") is not None
