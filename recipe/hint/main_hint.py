@@ -92,8 +92,7 @@ def run_command(
         def run(config: DictConfig) -> None:
             # In here too: Hydra would print the overrides beside an error that passes through it.
             with settings_errors_in_one_line():
-                from recipe.hint.adapter.attention import choose_attention
-                from recipe.hint.adapter.models import check_is_reached
+                from recipe.hint.adapter.models import check_is_reached, choose_attention
                 from recipe.hint.adapter.preflight.keys import check_keys
                 from recipe.hint.adapter.preflight.machine import check_machine
                 from recipe.hint.adapter.preflight.settings import check_sections, setting

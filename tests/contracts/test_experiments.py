@@ -16,7 +16,7 @@ import pytest
 from hydra.errors import MissingConfigException
 
 from recipe.hint import main_hint
-from recipe.hint.adapter import attention
+from recipe.hint.adapter import models
 from recipe.hint.adapter.preflight import machine as preflight_machine
 from recipe.hint.command.aliases import _of_file
 from recipe.hint.command.compose import explain
@@ -77,7 +77,7 @@ def test_an_experiment_says_what_it_would_run(
 ):
     monkeypatch.setattr(preflight_machine, "num_gpus", lambda *_: 8)
     monkeypatch.setattr(main_hint, "has_gpu", lambda: True)
-    monkeypatch.setattr(attention, "flash_attn_missing", lambda: None)
+    monkeypatch.setattr(models, "flash_attn_missing", lambda: None)
     argv = [
         "main_hint.py",
         f"experiment={run['experiment']}",

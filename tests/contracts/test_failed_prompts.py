@@ -75,12 +75,6 @@ def test_a_run_ends_when_more_than_half_of_its_batch_fails(buffer_class, monkeyp
         sample(buffer, count=8)
 
 
-def test_the_synchronous_buffer_gives_up_when_nothing_of_its_batch_is_left(monkeypatch):
-    Queue(monkeypatch).prompt("a", "failure", error="odd")
-    with pytest.raises(HintError, match="the rollout cannot go on: 1 prompts failed .*: odd"):
-        sample(guarded(ReplayBuffer, batch_size=3))
-
-
 def validate(buffer_class, monkeypatch, *statuses):
     """Sample a validation whose prompts have ended like this; return what was said."""
     tags = {
@@ -138,13 +132,6 @@ def test_what_failed_while_a_batch_was_waited_for_counts_when_it_is_sampled(monk
     queue.prompt("bad2", "failure", error="odd")  # 3 of 5: two replacements finished
     with pytest.raises(HintError, match="3 prompts failed at step 1"):
         buffer.sample(global_steps=1, partition_id="train", batch_size=4)
-
-
-def test_many_prompts_that_finished_outweigh_failures_of_most_of_a_batch(monkeypatch):
-    """3 of 23 failed: more than half of a batch of 4, but not of what the step settled."""
-    _, refill = failing_queue(monkeypatch, finished=20, failing=3)
-    batch, _ = sample(guarded(ReplayBufferAsync, batch_size=4, refill_fn=refill), count=4)
-    assert len(batch.keys) == 4
 
 
 @BOTH

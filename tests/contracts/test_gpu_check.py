@@ -7,7 +7,7 @@ import pytest
 import torch
 from omegaconf import open_dict
 
-from recipe.hint.adapter import attention
+from recipe.hint.adapter import models
 from recipe.hint.adapter.preflight.keys import check_keys
 from recipe.hint.adapter.preflight.run import preflight
 from recipe.hint.command.compose import split_command
@@ -36,7 +36,7 @@ class Recorder(gpu_check.Check):
 def machine(monkeypatch):
     """A machine with two devices and flash-attn."""
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
-    monkeypatch.setattr(attention, "flash_attn_missing", lambda: None)
+    monkeypatch.setattr(models, "flash_attn_missing", lambda: None)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
 
 
@@ -69,6 +69,6 @@ def test_a_part_asks_for_nothing_that_is_refused(part, device, composed, machine
         apply_bench_mode(config, bench)
     with open_dict(config):  # what Hydra fills in at the start
         config.trainer.experiment_name = "check"
-    attention.choose_attention(config)
+    models.choose_attention(config)
     told = preflight(config, settings)
     assert any(line.startswith("batch ") for line in told)

@@ -23,10 +23,6 @@ def test_a_guarded_buffer_is_still_verls_own_and_polls_faster(buffer_class):
     assert buffer.pause_s == POLL_S
 
 
-def test_the_async_buffer_is_a_kind_of_the_sync_one():
-    assert issubclass(ReplayBufferAsync, ReplayBuffer)
-
-
 @BOTH
 def test_both_buffers_read_the_statuses_once_a_poll_until_enough_are_finished(
     buffer_class, monkeypatch
@@ -47,16 +43,10 @@ def test_both_buffers_read_the_statuses_once_a_poll_until_enough_are_finished(
 
 
 @BOTH
-@pytest.mark.parametrize(
-    "poll_s, num_running, interval_s",
-    [(0.0, 10, POLL_S), (0.05, 10, 0.5), (4.0, 10, 2.0), (0.05, 2, 0.5), (0.05, 1, 0.1)],
-)
-def test_polls_take_a_tenth_of_the_time_and_for_the_last_tenth_of_the_prompts_half_of_it(
-    buffer_class, poll_s, num_running, interval_s, monkeypatch
-):
+@pytest.mark.parametrize("poll_s, interval_s", [(0.0, POLL_S), (0.05, 0.2), (4.0, 2.0)])
+def test_polls_take_a_fifth_of_the_time(buffer_class, poll_s, interval_s, monkeypatch):
     queue, buffer = Queue(monkeypatch, poll_s=poll_s), guarded(buffer_class)
-    for number in range(10):
-        queue.prompt(f"u{number}", "running" if number < num_running else "finished")
+    queue.prompt("a", "running")
     buffer._sync_metadata_from_transfer_queue()
     assert buffer.pause_s == pytest.approx(interval_s)
 
@@ -72,14 +62,6 @@ def test_no_progress_for_longer_than_the_limit_is_a_stall_that_counts_the_prompt
     # Polls at 4, 8, 12 and 16 s: the first sets the clock, 16 - 4 = 12 > 10.
     with pytest.raises(StallError, match=r"1 prompts not started .* 2 running, 0 finished"):
         sample(guarded(buffer_class))
-    assert queue.polls == 4
-
-
-def test_prompts_that_only_start_are_no_progress(monkeypatch):
-    queue = Queue(monkeypatch)
-    queue.on_poll = lambda: queue.prompt(f"p{queue.polls}", "running")
-    with pytest.raises(StallError, match="no prompt finished or failed within .*progress_s=10 s"):
-        sample(guarded(ReplayBuffer))
     assert queue.polls == 4
 
 
@@ -114,21 +96,6 @@ def test_every_prompt_that_finishes_is_progress(buffer_class, monkeypatch):
     batch, _ = sample(guarded(buffer_class), count=4)
     assert len(batch.keys) == 4
     assert queue.now == 32.0  # three times the limit, and no stall
-
-
-@BOTH
-def test_the_time_between_two_samples_does_not_count(buffer_class, monkeypatch):
-    queue = Queue(monkeypatch)
-    buffer = guarded(buffer_class)
-    for uid in "ab":
-        queue.prompt(uid, "finished")
-        queue.tags[f"{uid}_0_0"] = {}
-    sample(buffer)
-    queue.prompt("c", "finished")  # as many as before, so the counts do not change
-    queue.tags["c_0_0"] = {}
-    queue.now += 1000.0  # the update
-    batch, _ = sample(buffer)
-    assert len(batch.keys) == 1
 
 
 def test_a_look_after_a_long_update_is_no_stall(monkeypatch):
@@ -255,17 +222,6 @@ def test_a_batch_is_in_the_order_its_prompts_were_sent_in_also_those_of_a_restor
     batch, _ = sample(buffer, count=4)
     names = [key.split("-")[2] for key in batch.keys]
     assert names == "d_2_0 d_10_0 c_2_0 c_10_0 b_2_0 b_10_0 a_2_0 a_10_0".split()
-
-
-@BOTH
-def test_of_a_steps_prompts_those_that_were_sent_first_are_taken(buffer_class, monkeypatch):
-    queue, buffer = Queue(monkeypatch, poll_s=0.0), guarded(buffer_class)
-    sent = buffer.in_order(1, "jihgfedcba")
-    for uid in reversed(sent):
-        queue.prompt(uid, "finished")
-        queue.tags[f"{uid}_0_0"] = {}
-    batch, _ = sample(buffer, count=4)
-    assert [key[-5:] for key in batch.keys] == ["j_0_0", "i_0_0", "h_0_0", "g_0_0"]
 
 
 def test_a_resumed_run_does_not_end_for_the_failure_that_its_checkpoint_holds(monkeypatch):

@@ -1,4 +1,4 @@
-"""Guard verl's replay buffer: poll faster, and raise an error if a rollout cannot end."""
+"""Guard verl's replay buffer: order, limits and failures of the prompts that it waits for."""
 
 from __future__ import annotations
 
@@ -15,8 +15,6 @@ from verl.trainer.ppo.v1.replay_buffer import ReplayBuffer, ReplayBufferAsync
 from recipe.run.errors import HintError, StallError
 
 POLL_S, _LONGEST_POLL_S = 0.05, 2.0  # verl's own is 2 s
-# Share of the waiting driver's time that polls may take; and for a step's last tenth of prompts.
-_POLL_SHARE, _LAST_POLL_SHARE = 0.1, 0.5
 IDLE = "has no prompt"  # a worker's answer
 _LONGEST_ERROR = 400  # characters
 
@@ -43,25 +41,18 @@ def guard(
     """
     buffer.__class__ = type(f"Guarded{type(buffer).__name__}", (_Guarded, type(buffer)), {})
     assert isinstance(buffer, _Guarded)
-    buffer.pause_s = POLL_S
-    buffer.limit_s = limit_s
-    buffer.batch_size = batch_size
-    buffer.max_filtered = max_filtered
-    buffer.say = say
-    buffer.on_discard = on_discard
+    buffer.limit_s, buffer.batch_size, buffer.max_filtered = limit_s, batch_size, max_filtered
+    buffer.say, buffer.on_discard = say, on_discard
     buffer.tallies, buffer.reported = defaultdict(_Tally), defaultdict(set)
     buffer.sent = itertools.count()
     return buffer
 
 
 def drop_trained(partition: str = "train") -> int:
-    """Remove rows without a prompt from a restored queue: those of the step that was saved.
+    """Remove rows without a prompt from a restored queue, and return how many there were.
 
-    verl clears a step's rows after its save. Nothing takes restored ones out again, and each later
-    checkpoint would hold them.
-
-    Returns:
-        How many there were.
+    They are those of the step that was saved: verl clears a step's rows after its save. Nothing
+    takes restored ones out again, and each later checkpoint would hold them.
     """
     tags = (tq.kv_list(partition) or {}).get(partition, {})
     prompts = {key for key, tag in tags.items() if tag.get("is_prompt")}
@@ -72,12 +63,9 @@ def drop_trained(partition: str = "train") -> int:
 
 
 def retry_failed(partition: str = "train") -> int:
-    """Set failed prompts of a restored queue back to pending, which verl sends again.
+    """Set failed prompts of a restored queue back to pending, and return how many there were.
 
     A checkpoint may hold the failure that ended its run: the vLLM server died while it was written.
-
-    Returns:
-        How many there were.
     """
     tags = (tq.kv_list(partition) or {}).get(partition, {})
     failed = [key for key, tag in tags.items() if tag.get("status") == "failure"]
@@ -105,6 +93,7 @@ _Buffer = ReplayBufferAsync if TYPE_CHECKING else object
 class _Guarded(_Buffer):
     """Mixin over verl's buffers; both call ``_sync_metadata_from_transfer_queue`` once a poll."""
 
+    pause_s: float = POLL_S
     limit_s: float
     batch_size: int
     max_filtered: int | None
@@ -118,15 +107,12 @@ class _Guarded(_Buffer):
     _settled: frozenset[str] = frozenset()
     _progress_at: float | None = None
 
-    def sample(self, global_steps: int, partition_id: str, batch_size: int) -> Any:
-        """Sample as verl does, after restarting the progress clock.
+    # -- waits, each with a clock of its own ----------------------------------------------------
 
-        Raises:
-            HintError: If every prompt of a validation's batch failed: verl reads no empty one.
-        """
+    def sample(self, global_steps: int, partition_id: str, batch_size: int) -> Any:
         self._begin(global_steps, partition_id)
         batch, metrics = super().sample(global_steps, partition_id, batch_size)
-        if partition_id == "val" and not batch.keys:
+        if partition_id == "val" and not batch.keys:  # verl reads no empty batch
             raise HintError(
                 "every prompt of one batch of the validation failed; give a larger "
                 "data.val_batch_size, or null for one batch of all problems"
@@ -134,71 +120,12 @@ class _Guarded(_Buffer):
         return batch, metrics
 
     def wait_for_sampleable(self, global_steps: int, partition_id: str, target_count: int) -> Any:
-        """Wait as verl does, after restarting the clock; `separate_async` calls it directly."""
         self._begin(global_steps, partition_id)
         return super().wait_for_sampleable(global_steps, partition_id, target_count)
 
     def get_sampleable_count(self, global_steps: int, partition_id: str) -> int:
-        """Count as verl does, once and without waiting: between waits no clock runs."""
-        self._progress_at = None
+        self._progress_at = None  # it does not wait: between waits no clock runs
         return super().get_sampleable_count(global_steps, partition_id)
-
-    def in_order(self, step: int, uids: Iterable[str]) -> list[str]:
-        """Return names for the prompts that are sent now, which sort after all that were sent.
-
-        The queue of a checkpoint has the names, so a resumed run has the order.
-        """
-        return [f"{step:07d}-{next(self.sent):09d}-{uid}" for uid in uids]
-
-    def _materialize_batch(
-        self, partition_id: str, selected_prompt_uids: list[str], partition_snapshot: Any
-    ) -> Any:
-        """Build verl's batch with rows in the order in which prompts were sent, not finished.
-
-        A repeated step then adds up the same numbers in the same order.
-        """
-
-        def place(key: str) -> tuple[int | str, ...]:
-            uid, *row = key.split("_")
-            return uid, *map(int, row)
-
-        ordered = {key: partition_snapshot[key] for key in sorted(partition_snapshot, key=place)}
-        return super()._materialize_batch(partition_id, selected_prompt_uids, ordered)
-
-    def _select_prompt_uids(
-        self, partition_id: str, sampleable_keys: set[str], batch_size: int
-    ) -> Any:
-        """Select as verl does, of prompts of one step those that were sent first."""
-        in_order: Any = sorted(sampleable_keys)
-        return super()._select_prompt_uids(partition_id, in_order, batch_size)
-
-    def _evict_terminal_groups(
-        self, global_steps: int, partition_id: str, eviction_reasons: Any
-    ) -> Any:
-        """Evict as verl does, but limit filtered groups, so that sampling ends.
-
-        Raises:
-            HintError: If more than ``max_filtered`` groups of one step had equal rewards.
-        """
-        evicted = super()._evict_terminal_groups(global_steps, partition_id, eviction_reasons)
-        tally = self.tallies[partition_id]
-        tally.num_filtered += evicted[2]
-        if self.max_filtered is not None and tally.num_filtered > self.max_filtered:
-            raise HintError(
-                f"algorithm.filter_groups discarded {tally.num_filtered} groups with equal rewards "
-                f"at step {tally.step} before its batch was full: the problems are too hard or too "
-                f"easy for this policy; give others, a method with hints, or a higher "
-                f"algorithm.filter_groups.max_num_gen_batches"
-            )
-        return evicted
-
-    def _clear_groups(self, partition_id: str, uids: set[str]) -> None:
-        """Clear as verl does, after passing on the records of the groups."""
-        keys = [f"{uid}_0_0" for uid in sorted(uids)]
-        keys = [key for key in keys if key in self.partitions[partition_id]]
-        if keys:
-            self.on_discard(keys, partition_id)
-        super()._clear_groups(partition_id, uids)
 
     def _begin(self, step: int, partition: str) -> None:
         self._progress_at = None
@@ -209,8 +136,7 @@ class _Guarded(_Buffer):
         began = time.monotonic()
         super()._sync_metadata_from_transfer_queue()
         # A poll decodes the tags of all rows: the more there are, the less often.
-        took = time.monotonic() - began
-        self.pause_s = min(max(POLL_S, took / self._poll_share()), _LONGEST_POLL_S)
+        self.pause_s = min(max(POLL_S, 4 * (time.monotonic() - began)), _LONGEST_POLL_S)
         for partition in list(self.partitions):
             self._count(partition)
         self._raise_if_nothing_settles()
@@ -223,12 +149,6 @@ class _Guarded(_Buffer):
         finally:
             self.poll_interval = own
 
-    def _poll_share(self) -> float:
-        groups = (self.pending_keys, self.running_keys, self.finished_keys, self.failure_keys)
-        pending, running, finished, failed = (sum(map(len, keys.values())) for keys in groups)
-        num_open = pending + running
-        return _LAST_POLL_SHARE if 9 * num_open <= finished + failed else _POLL_SHARE
-
     def _raise_if_nothing_settles(self) -> None:
         statuses = (self.pending_keys, self.running_keys, self.finished_keys, self.failure_keys)
         settled = frozenset().union(*self.finished_keys.values(), *self.failure_keys.values())
@@ -236,8 +156,7 @@ class _Guarded(_Buffer):
         if self._progress_at is None or settled - self._settled:
             self._progress_at = now
         elif now - self._progress_at > self.limit_s:
-            counts = (sum(map(len, keys.values())) for keys in statuses)
-            pending, running, finished, failed = counts
+            pending, running, finished, failed = (sum(map(len, each.values())) for each in statuses)
             answers = [
                 f"{name} {answer or 'does not answer'}"
                 for name, answer in self.answers().items()
@@ -251,22 +170,56 @@ class _Guarded(_Buffer):
             )
         self._settled = settled
 
-    def _count(self, partition: str) -> None:
-        """Add what this poll saw, and report prompts that have failed since the last one."""
-        tally = self.tallies[partition]
-        finished, failed = self.finished_keys[partition], self.failure_keys[partition]
-        tally.finished |= finished
-        tally.seen |= (
-            finished | failed | self.pending_keys[partition] | self.running_keys[partition]
-        )
-        if new := failed - self.reported[partition]:
-            tally.failed |= new
-            tags = (tq.kv_list(partition) or {}).get(partition, {})
-            self._report_failed([tags.get(uid, {}) for uid in sorted(new)], partition)
-        self.reported[partition] = set(failed)
+    # -- order: a repeated step adds up the same numbers in the same order ----------------------
 
-    def _report_failed(self, tags: list[dict[str, Any]], partition: str) -> None:
-        """Report failed prompts, and end the run if the rest cannot succeed either.
+    def in_order(self, step: int, uids: Iterable[str]) -> list[str]:
+        """Return names for the prompts that are sent now, which sort after all that were sent.
+
+        The queue of a checkpoint has the names, so a resumed run has the order.
+        """
+        return [f"{step:07d}-{next(self.sent):09d}-{uid}" for uid in uids]
+
+    def _materialize_batch(
+        self, partition_id: str, selected_prompt_uids: list[str], partition_snapshot: Any
+    ) -> Any:
+        def place(key: str) -> tuple[int | str, ...]:
+            uid, *row = key.split("_")
+            return uid, *map(int, row)
+
+        ordered = {key: partition_snapshot[key] for key in sorted(partition_snapshot, key=place)}
+        return super()._materialize_batch(partition_id, selected_prompt_uids, ordered)
+
+    def _select_prompt_uids(
+        self, partition_id: str, sampleable_keys: set[str], batch_size: int
+    ) -> Any:
+        in_order: Any = sorted(sampleable_keys)
+        return super()._select_prompt_uids(partition_id, in_order, batch_size)
+
+    # -- groups that do not train ---------------------------------------------------------------
+
+    def _evict_terminal_groups(
+        self, global_steps: int, partition_id: str, eviction_reasons: Any
+    ) -> Any:
+        evicted = super()._evict_terminal_groups(global_steps, partition_id, eviction_reasons)
+        tally = self.tallies[partition_id]
+        tally.num_filtered += evicted[2]
+        if self.max_filtered is not None and tally.num_filtered > self.max_filtered:
+            raise HintError(
+                f"algorithm.filter_groups discarded {tally.num_filtered} groups with equal rewards "
+                f"at step {tally.step} before its batch was full: the problems are too hard or too "
+                f"easy for this policy; give others, a method with hints, or a higher "
+                f"algorithm.filter_groups.max_num_gen_batches"
+            )
+        return evicted
+
+    def _clear_groups(self, partition_id: str, uids: set[str]) -> None:
+        keys = [f"{uid}_0_0" for uid in sorted(uids)]
+        if keys := [key for key in keys if key in self.partitions[partition_id]]:
+            self.on_discard(keys, partition_id)
+        super()._clear_groups(partition_id, uids)
+
+    def _count(self, partition: str) -> None:
+        """Add what this poll saw; report prompts that have failed since the last one.
 
         Raises:
             HintError: If nothing can be generated any more, or most of a batch failed: of the
@@ -275,9 +228,19 @@ class _Guarded(_Buffer):
                 so there its batch is not what it holds.
         """
         tally = self.tallies[partition]
-        error = "unknown error"
-        for tag in tags:
-            error = " ".join(str(tag.get("error", error)).split())[:_LONGEST_ERROR]
+        finished, failed = self.finished_keys[partition], self.failure_keys[partition]
+        tally.finished |= finished
+        tally.seen |= finished.union(
+            failed, self.pending_keys[partition], self.running_keys[partition]
+        )
+        new, self.reported[partition] = sorted(failed - self.reported[partition]), set(failed)
+        if not new:
+            return
+        tally.failed.update(new)
+        tags = (tq.kv_list(partition) or {}).get(partition, {})
+        error = ""
+        for tag in (tags.get(uid, {}) for uid in new):
+            error = " ".join(str(tag.get("error", "unknown error")).split())[:_LONGEST_ERROR]
             self.say(f"  failed at step {tally.step}: {error}")
             if tag.get("is_fatal"):
                 raise HintError(f"the rollout cannot go on: {error}")

@@ -14,8 +14,7 @@ from typing import Any
 
 from omegaconf import DictConfig, OmegaConf, open_dict
 
-from recipe.hint.adapter.attention import choose_attention
-from recipe.hint.adapter.models import ask_for_models
+from recipe.hint.adapter.models import ask_for_models, choose_attention
 from recipe.hint.adapter.preflight import data
 from recipe.hint.adapter.preflight.data import Lengths
 from recipe.hint.adapter.preflight.folder import (
