@@ -147,8 +147,8 @@ async def draw_responses(
         rows_of: Draws and grades what a problem lacks, one row per response.
         folder: ``RUN/evaluation``.
         concurrency: Problems in flight at the same time.
-        progress: Called with the benchmark and the number of responses written: 0 when a problem
-            begins, all of its missing ones when they are on disk.
+        progress: Called with the benchmark and the number of responses that are on disk now: 0
+            when a problem begins.
 
     Raises:
         HintError: At the end, naming the problems that the teacher left unanswered.
@@ -260,13 +260,8 @@ def _seconds_since(start: float) -> float:
 class Progress:
     """Says how many responses there are, and keeps each benchmark's time in ``clock.json``.
 
-    A benchmark's time runs from its first problem to its last, over all sessions.
-
-    Args:
-        folder: ``RUN/evaluation``.
-        say: Takes the lines of the console.
-        total: Responses that there will be.
-        done: Those on disk already.
+    A benchmark's time runs from its first problem to its last, over all sessions. ``total`` is the
+    number of responses that there will be, ``done`` that of those on disk already.
     """
 
     def __init__(self, folder: Path, say: Callable[[str], None], *, total: int, done: int) -> None:

@@ -157,12 +157,9 @@ class EvaluationRunner(HintTaskRunner):
 
 
 class Replicas(NamedTuple):
-    """vLLM replicas on all devices, without a trainer.
+    """vLLM replicas on all devices, without a trainer, and what builds engines on them.
 
-    Attributes:
-        builder: Builds engines on them.
-        worker: verl's worker, for what it makes of the settings: tokenizer, template, client.
-        manager: verl's manager of the replicas.
+    ``worker`` is verl's, for what it makes of the settings: tokenizer, template, client.
     """
 
     config: DictConfig

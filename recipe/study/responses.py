@@ -134,11 +134,7 @@ def complete_groups(
 ) -> Groups:
     """Group a benchmark's responses by problem, each with responses 0..K-1 exactly once.
 
-    Args:
-        responses: In any order.
-        num_responses: K.
-        benchmark: Its name, for messages.
-        ids: The problems that there must be; when empty, those that have a response.
+    ``ids`` are the problems that there must be; when empty, those that have a response.
 
     Raises:
         DataError: A (problem, number) pair is missing, repeated or unknown.

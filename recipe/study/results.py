@@ -150,9 +150,6 @@ def write_results(
         num_responses: K.
         wall_s: Benchmark -> seconds that the clock showed, all sessions together.
 
-    Returns:
-        The content of ``results.json``.
-
     Raises:
         DataError: A response is missing, repeated or unknown. Nothing is written then.
     """
@@ -187,13 +184,10 @@ def read_results(folder: str | Path) -> dict[str, Any]:
             f"{path} is missing: no finished evaluation is there; evaluate with "
             f"trainer.eval_only=true, or start the same evaluation again to finish it"
         )
-    try:
-        stored = json.loads(path.read_bytes())
-        if stored["format"] == FORMAT:
-            return stored
-    except (ValueError, TypeError, KeyError):
-        pass
-    raise DataError(f"{path} is not JSON of format {FORMAT}; start the evaluation again")
+    stored = json.loads(path.read_bytes())
+    if stored["format"] != FORMAT:
+        raise DataError(f"{path} is not of format {FORMAT}; start the evaluation again")
+    return stored
 
 
 def read_evaluation(folder: str | Path) -> tuple[dict[str, Any], dict[str, Groups]]:
@@ -216,17 +210,9 @@ def read_evaluation(folder: str | Path) -> tuple[dict[str, Any], dict[str, Group
 def recompute(folder: str | Path) -> tuple[dict[str, Any], list[str]]:
     """Compute every number of a finished evaluation again, from the response files alone.
 
-    Wall times are the clock's and are taken over.
-
-    Args:
-        folder: ``RUN/evaluation``.
-
     Returns:
-        The content that ``results.json`` should have, and one line for each number of it that
-        differs, or for ``table.md``; none when all are equal (floats to a relative 1e-9).
-
-    Raises:
-        DataError: A file is missing or cannot be read.
+        The content that ``results.json`` should have (wall times are taken over), and one line for
+        each number of it that differs, or for ``table.md``; none when all are equal.
     """
     stored, groups = read_evaluation(folder)
     wall_s = {name: each["wall_s"] for name, each in stored["benchmarks"].items()}
@@ -267,11 +253,7 @@ def _differences(place: str, stored: Any, computed: Any) -> Iterator[str]:
 
 
 def evaluation_table(results: Mapping[str, Any]) -> list[str]:
-    """Return the lines of ``table.md``: benchmarks, complete groups, what to know about them.
-
-    Args:
-        results: The content of ``results.json``, with at least one benchmark.
-    """
+    """Return the lines of ``table.md``: benchmarks, complete groups, what to know about them."""
     num_responses, benchmarks, macro = (results[n] for n in ("num_samples", "benchmarks", "macro"))
     avg = f"avg@{num_responses}"
     shown_k = [f"pass@{k}" for k in budgets(num_responses) if k > 1]  # pass@1 is avg

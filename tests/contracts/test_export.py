@@ -135,15 +135,6 @@ def test_an_adapter_is_added_to_the_weights_of_an_export_and_of_a_merge(tmp_path
     assert {path.name for path in checkpoint.iterdir()} == {"actor", "COMPLETE", "merged"}
 
 
-def test_an_adapter_that_is_not_of_two_matrices_is_refused(tmp_path, trained, capsys):
-    checkpoint = tmp_path / "run/checkpoints/global_step_7"
-    model = get_peft_model(copy.deepcopy(trained), LoraConfig(r=4, target_modules=["embed_tokens"]))
-    write_checkpoint(checkpoint, model, 1)
-    (checkpoint / "actor/lora_train_meta.json").write_text('{"r": 4, "lora_alpha": 12}')
-    assert code_of(main, [str(checkpoint), str(tmp_path / "out")]) == 2
-    assert "adapter that is no product of two matrices: " in capsys.readouterr().err
-
-
 def lose_a_rank(folder):
     (folder / "actor/model_world_size_2_rank_1.pt").unlink()
     return folder

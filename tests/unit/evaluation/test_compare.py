@@ -90,11 +90,3 @@ def test_the_difference_is_second_minus_first_problem_by_problem():
     assert (result.first, result.second) == (0.625, 0.375)
     # Solved is >= 1/2: a is gained, d is lost, b and c stay solved.
     assert (result.num_gained, result.num_lost) == (1, 1)
-
-
-def test_problems_of_one_run_are_left_out_where_told():
-    first, second = groups(1, a="+", b="+", c="-"), groups(1, b="-", c="-", d="+")
-    result = compare_groups(first, second, benchmark="toy", should_intersect=True)
-    assert (result.num_problems, result.num_left_out, result.difference.value) == (2, 2, -0.5)
-    with pytest.raises(DataError, match="toy: 2 problems are in one run only"):
-        compare_groups(groups(1, a="+"), groups(1, b="+"), benchmark="toy", should_intersect=True)

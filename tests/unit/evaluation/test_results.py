@@ -163,10 +163,9 @@ def test_what_cannot_be_evaluated_is_told(run):
     path.unlink()
     with pytest.raises(DataError, match="results.json counts"):
         read_evaluation(run / "evaluation")
-    for text in ("{", "[]", '{"format": 2}'):
-        (run / "evaluation/results.json").write_text(text)
-        with pytest.raises(DataError, match="is not JSON of format 1"):
-            recompute(run / "evaluation")
+    (run / "evaluation/results.json").write_text('{"format": 2}')
+    with pytest.raises(DataError, match="is not of format 1"):
+        recompute(run / "evaluation")
 
 
 def test_recomputing_gives_the_same_numbers_and_finds_one_that_was_changed(run, capsys):
