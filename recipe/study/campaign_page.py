@@ -101,7 +101,8 @@ def _tables(
     for source in result.sources():
         yield f"Held-out problems, {source}", _held_out(result, source)
         if len(result.seeds) > 1:
-            yield f"Less {result.campaign.compared_with}, {source}", _differences(result, source)
+            reference = result.campaign.compared_with
+            yield f"Less {reference}, {source}", _held_out(result, source, reference)
         yield f"By seed, {source}", _by_seed(result, source)
         yield f"Accuracy in training's own validations, {source}", _learning(result, source)
     yield "Cost", _cost(result)
@@ -204,24 +205,19 @@ def _said(claim: Claim) -> str:
     return f"{about} below {percent(claim.below or 0.0)}, every seed"
 
 
-def _held_out(result: CampaignResult, source: str) -> list[str]:
+def _held_out(result: CampaignResult, source: str, minus: str | None = None) -> list[str]:
+    """Return the measures of each arm, or what they have more than those of the reference."""
     names, rows = result.measures(source), []
-    for arm, seeds in result.seeds.items():
-        found = {name: result.estimate(arm, source, name) for name in names}
-        cells = [shown(e, sign=name == "delta") if e else "-" for name, e in found.items()]
-        rows.append([arm, str(len(seeds)), *cells])
-    return markdown(["arm", "seeds", *(MEASURES[name] for name in names)], rows)
-
-
-def _differences(result: CampaignResult, source: str) -> list[str]:
-    reference, rows = result.campaign.compared_with, []
-    compared = ("acc_t1", "acc_t2", "delta", "accuracy")
-    names = [each for each in result.measures(source) if each in compared]
+    if minus:
+        names = [each for each in names if each in ("acc_t1", "acc_t2", "delta", "accuracy")]
     for arm in result.seeds:
-        if arm != reference:
-            found = [result.difference(arm, reference, source, name) for name in names]
-            cells = [shown(each, sign=True) if each else "-" for each in found]
-            rows.append([arm, str(len(result.common_seeds(arm, reference))), *cells])
+        if arm != minus:
+            found = {name: result.estimate(arm, source, name, minus) for name in names}
+            cells = [
+                shown(each, sign=bool(minus) or name == "delta") if each else "-"
+                for name, each in found.items()
+            ]
+            rows.append([arm, str(len(result.common_seeds(arm, minus or arm))), *cells])
     return markdown(["arm", "seeds", *(MEASURES[name] for name in names)], rows)
 
 

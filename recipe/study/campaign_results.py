@@ -112,27 +112,30 @@ class CampaignResult:
         return sorted(self.seeds.get(arm, {}).keys() & self.seeds.get(other, {}).keys())
 
     def estimate(
-        self, arm: str, source: str, measure: str, seeds: Sequence[int] | None = None
+        self,
+        arm: str,
+        source: str,
+        measure: str,
+        minus: str | None = None,
+        seeds: Sequence[int] | None = None,
     ) -> Estimate | None:
-        """Return a measure with its interval over seeds and problems; ``None`` where unknown."""
-        means_SP = self._means(arm, source, measure, seeds)
-        if means_SP is None:
-            return None
-        if measure == "delta":
-            return crossed_difference(means_SP.to_numpy())
-        least = min(run.held_out.num_responses for run in self.seeds[arm].values())
-        return crossed_share(means_SP.to_numpy(), least)
+        """Return a measure with its interval over seeds and problems; ``None`` where unknown.
 
-    def difference(self, arm: str, other: str, source: str, measure: str) -> Estimate | None:
-        """Return ``arm`` minus ``other``, paired by seed and problem; ``None`` where unknown."""
-        found = self._differences(arm, other, source, measure)
-        return None if found is None else crossed_difference(found.to_numpy())
+        With ``minus`` less that of another arm, paired by seed and problem.
+        """
+        found = self._table(arm, source, measure, minus, seeds)
+        if found is None:
+            return None
+        if minus is not None or measure == "delta":
+            return crossed_difference(found.to_numpy())
+        least = min(run.held_out.num_responses for run in self.seeds[arm].values())
+        return crossed_share(found.to_numpy(), least)
 
     def p_value(self, claim: Claim) -> float | None:
         """Return the p value of a claim that one arm is above another; ``None`` for others."""
         if claim.more_than is None or claim.by or self.verdict(claim)[1] == "not known":
             return None
-        found = self._differences(claim.arm, claim.more_than, claim.source, claim.measure)
+        found = self._table(claim.arm, claim.source, claim.measure, claim.more_than)
         return None if found is None or min(found.shape) < 2 else crossed_p(found.to_numpy())
 
     def verdict(self, claim: Claim) -> tuple[str, Verdict]:
@@ -147,10 +150,10 @@ class CampaignResult:
         arm, other, source, measure = claim.arm, claim.more_than, claim.source, claim.measure
         is_complete = self._is_complete(arm)
         if other is None:
-            seeds = sorted(self.seeds.get(arm, {}))
-            found = [self.estimate(arm, source, measure, [seed]) for seed in seeds]
+            seeds = self.common_seeds(arm, arm)
+            found = [self.estimate(arm, source, measure, seeds=[seed]) for seed in seeds]
         else:
-            found = [self.difference(arm, other, source, measure)]
+            found = [self.estimate(arm, source, measure, other)]
             is_complete &= self._is_complete(other) and self._are_alike(arm, other)
             is_complete &= len(self.common_seeds(arm, other)) >= _MIN_SEEDS
         known = [each for each in found if each is not None]
@@ -185,25 +188,23 @@ class CampaignResult:
         pairs = [[self.seeds[each][seed].tokens() for each in (arm, other)] for seed in seeds]
         return [mine / theirs for mine, theirs in pairs if mine and theirs]
 
-    def _means(
-        self, arm: str, source: str, measure: str, seeds: Sequence[int] | None = None
+    def _table(
+        self,
+        arm: str,
+        source: str,
+        measure: str,
+        minus: str | None = None,
+        seeds: Sequence[int] | None = None,
     ) -> pd.DataFrame | None:
-        """Return the means, seeds x problems that all seeds have; ``None`` where some has none."""
-        by_seed = self.seeds.get(arm, {})
-        rows = {
-            seed: by_seed[seed].held_out.means.get(source, {}).get(measure, {})
-            for seed in (sorted(by_seed) if seeds is None else seeds)
-        }
-        if not rows or not all(rows.values()):
-            return None
-        return pd.DataFrame(rows).T.dropna(axis=1).sort_index(axis=1)
-
-    def _differences(self, arm: str, other: str, source: str, measure: str) -> pd.DataFrame | None:
-        seeds = self.common_seeds(arm, other)
-        mine, theirs = (self._means(each, source, measure, seeds) for each in (arm, other))
-        if mine is None or theirs is None:
-            return None
-        found = (mine - theirs).dropna(axis=1)
+        """Return seeds x problems that all of them have; ``None`` where a seed has none."""
+        seeds, tables = seeds or self.common_seeds(arm, minus or arm), []
+        for name in (arm, minus) if minus else (arm,):
+            runs = {seed: self.seeds[name][seed].held_out for seed in seeds}
+            rows = {seed: run.means.get(source, {}).get(measure) for seed, run in runs.items()}
+            if not rows or not all(rows.values()):
+                return None
+            tables.append(pd.DataFrame(rows).T.sort_index(axis=1))
+        found = (tables[0] - tables[1] if minus else tables[0]).dropna(axis=1)
         return None if found.empty else found
 
     def _are_alike(self, *arms: str) -> bool:

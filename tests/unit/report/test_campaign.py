@@ -54,9 +54,9 @@ def test_differences_are_taken_problem_by_problem_and_seed_by_seed(tmp_path):
     root = write_campaign(
         tmp_path, {"x": dict.fromkeys((1, 2), less), "y": dict.fromkeys((1, 2), more)}
     )
-    found = read_results_of(root).difference("y", "x", "toy", "accuracy")
+    found = read_results_of(root).estimate("y", "toy", "accuracy", "x")
     assert found.value == pytest.approx(0.25)
-    swapped = read_results_of(root).difference("x", "y", "toy", "accuracy")
+    swapped = read_results_of(root).estimate("x", "toy", "accuracy", "y")
     assert swapped.value == pytest.approx(-0.25)
 
 
