@@ -31,9 +31,9 @@ from recipe.run.ending import errors_in_one_line
 from recipe.run.errors import DataError
 from recipe.run.typed import finite
 from recipe.run.whole_file import whole_file
+from recipe.study.grade_rows import GradeRow, read_row
 from recipe.verify.options import GradeOptions
 from recipe.verify.pool.workers import VerifierPool
-from recipe.verify.rows import GradeRow, read_row
 from recipe.verify.schema import UNGRADED, Verdict
 
 # Rows in the air: enough to keep the workers busy beside a slow grade, and little memory.

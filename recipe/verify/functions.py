@@ -22,10 +22,6 @@ from recipe.run.errors import ConfigError
 from recipe.verify.options import GradeOptions
 from recipe.verify.schema import Item, Verdict
 
-_PACKAGE, _FILE = "pkg://", "file://"
-# The mapping's names for accuracy, and for the text that was compared.
-_ACCURACIES = ("acc", "accuracy")
-_EXTRACTED = ("extracted", "pred")
 _MAX_EXTRACTED_CHARS = 2000
 # What verl's manager adds to extra_info: a question and an answer, and no score of the rollout's.
 _TURNS: dict[str, Any] = {"num_turns": 2, "rollout_reward_scores": {}}
@@ -38,14 +34,31 @@ def load_function(path: str, name: str) -> Callable[..., Any]:
     Raises:
         ConfigError: If there is no such file, or no such function in it.
     """
-    if path.startswith(_PACKAGE):
-        module = importlib.import_module(path.removeprefix(_PACKAGE).replace("/", "."))
+    if path.startswith("pkg://"):
+        module = importlib.import_module(path.removeprefix("pkg://").replace("/", "."))
     else:
-        module = _load_file(Path(path.removeprefix(_FILE)))
+        module = _load_file(Path(path.removeprefix("file://")))
     function = getattr(module, name, None)
     if not callable(function):
         raise ConfigError(f"the file has no function {name!r}")
     return function
+
+
+def _load_file(path: Path) -> Any:
+    spec = importlib.util.spec_from_file_location("own_reward_function", path)
+    if not path.is_file() or spec is None or spec.loader is None:
+        raise ConfigError("no such file of Python")
+    # Modules beside it may be imported, after all others.
+    sys.path.append(str(path.resolve().parent))
+    # By name, as dataclasses and pickle look for it.
+    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
+    # A check leaves nothing beside a user's file.
+    before, sys.dont_write_bytecode = sys.dont_write_bytecode, True
+    try:
+        spec.loader.exec_module(module)
+    finally:
+        sys.dont_write_bytecode = before
+    return module
 
 
 def check_call(options: GradeOptions) -> None:
@@ -56,13 +69,12 @@ def check_call(options: GradeOptions) -> None:
     """
     function = load_function(options.function_path, options.function_name)
     call = dict.fromkeys(("data_source", "solution_str", "ground_truth", "extra_info"))
+    call.update(options.function_kwargs)
     try:
-        inspect.signature(function).bind(**{**call, **options.function_kwargs})
+        inspect.signature(function).bind(**call)
     except TypeError as problem:
-        given = ", ".join({**call, **options.function_kwargs})
-        raise ConfigError(
-            f"{options.function_name} cannot be called with {given}: {problem}"
-        ) from problem
+        name = options.function_name
+        raise ConfigError(f"{name} cannot be called with {', '.join(call)}: {problem}") from problem
 
 
 def function_verdict(item: Item, options: GradeOptions) -> Verdict:
@@ -88,24 +100,19 @@ def read_result(result: Any) -> Verdict:
         ValueError: If the score is not a finite number, or the accuracy is not from 0 to 1.
     """
     fields = result if isinstance(result, Mapping) else {"score": result}
-    if "score" not in fields:
-        raise ValueError(f"the result has no 'score': {str(result)[:80]}")
-    reward = _number(fields["score"], "score")
-    name = next((name for name in _ACCURACIES if name in fields), "")
-    accuracy = _number(fields[name], name) if name else min(max(reward, 0.0), 1.0)
+    reward = _number(fields, "score")
+    name = next((name for name in ("acc", "accuracy") if name in fields), "")
+    accuracy = _number(fields, name) if name else min(max(reward, 0.0), 1.0)
     if not 0 <= accuracy <= 1:
         raise ValueError(f"{name}={accuracy} is not an accuracy; give a number from 0 to 1")
-    text = next((fields[name] for name in _EXTRACTED if fields.get(name) is not None), "")
-    return Verdict(
-        accuracy,
-        "correct" if accuracy == 1 else "wrong",
-        str(text)[:_MAX_EXTRACTED_CHARS],
-        basis="function",
-        reward=reward,
-    )
+    texts = (fields[name] for name in ("extracted", "pred") if fields.get(name) is not None)
+    text = str(next(texts, ""))[:_MAX_EXTRACTED_CHARS]
+    reason = "correct" if accuracy == 1 else "wrong"
+    return Verdict(accuracy, reason, text, basis="function", reward=reward)
 
 
-def _number(value: Any, name: str) -> float:
+def _number(fields: Mapping[str, Any], name: str) -> float:
+    value = fields.get(name)
     # float() reads texts, which are not scores; numpy's and torch's numbers are welcome.
     if isinstance(value, str | bytes) or not hasattr(value, "__float__"):
         raise ValueError(f"{name}={str(value)[:80]!r} ({type(value).__name__}) is not a number")
@@ -113,26 +120,6 @@ def _number(value: Any, name: str) -> float:
     if not math.isfinite(number):
         raise ValueError(f"{name}={number} is not finite")
     return number
-
-
-def _load_file(path: Path) -> Any:
-    if not path.is_file():
-        raise ConfigError("no such file")
-    spec = importlib.util.spec_from_file_location("own_reward_function", path)
-    if spec is None or spec.loader is None:
-        raise ConfigError("is not a Python file; its name must end in .py")
-    # Modules beside it may be imported, after all others.
-    sys.path.append(str(path.resolve().parent))
-    module = importlib.util.module_from_spec(spec)
-    # By name, as dataclasses and pickle look for it.
-    sys.modules[spec.name] = module
-    # A check leaves nothing beside a user's file.
-    before, sys.dont_write_bytecode = sys.dont_write_bytecode, True
-    try:
-        spec.loader.exec_module(module)
-    finally:
-        sys.dont_write_bytecode = before
-    return module
 
 
 async def _wait(result: Awaitable[Any]) -> Any:

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from recipe.study import grade as program
-from recipe.verify.rows import read_row
+from recipe.study.grade_rows import read_row
 
 MATHS = {"id": "m", "kind": "maths", "answer": "4", "response": r"\boxed{4}"}
 CHOICE = {"id": "c", "kind": "choice", "answer": "B", "response": r"\boxed{(a)}"}

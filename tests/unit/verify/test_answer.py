@@ -11,10 +11,10 @@ import pytest
 from attacks import formats
 
 from recipe.run.errors import ConfigError
+from recipe.study.grade_rows import read_row
 from recipe.verify.answer import answer_in_box, formats_asked_for
 from recipe.verify.grading import grade
 from recipe.verify.options import GradeOptions
-from recipe.verify.rows import read_row
 from recipe.verify.schema import Item
 
 CASES = json.loads((Path(__file__).parents[2] / "golden/answer_formats.json").read_text())

@@ -210,7 +210,7 @@ def test_a_result_is_read_as_score_and_accuracy(result, score, reward):
         ([1.0], "is not a number"),
         (math.nan, "is not finite"),
         (-math.inf, "is not finite"),
-        ({"acc": 1.0}, "has no 'score'"),
+        ({"acc": 1.0}, "score=.None. .NoneType. is not a number"),
         ({"score": "1"}, "score='1' .str. is not a number"),
         ({"score": 1.0, "acc": 2.0}, "acc=2.0 is not an accuracy"),
         ({"score": 1.0, "acc": None}, "acc='None'"),

@@ -17,18 +17,9 @@ _EXCERPT_CHARS = 200
 
 @dataclass(frozen=True, slots=True)
 class GradeRow:
-    """A line of the file.
-
-    Attributes:
-        fields: All that the line held.
-        num_bytes: Its length.
-        item: What to grade, ``None`` where it cannot be graded.
-        message: Why not.
-        is_object: Whether the line is a JSON object.
-    """
+    """A line: all that it held, and what to grade, or why it cannot be graded."""
 
     fields: Mapping[str, Any]
-    num_bytes: int
     item: Item | None = None
     message: str = ""
     is_object: bool = True
@@ -44,25 +35,20 @@ class _Wrong(ValueError):
 
 
 def read_row(line: bytes, number: int) -> GradeRow:
-    """Read one line.
-
-    Args:
-        line: UTF-8 JSON, an object.
-        number: The line's place in the file, counted from 1.
-    """
+    """Read one line, UTF-8 JSON; ``number`` is its place in the file, counted from 1."""
     try:
         fields = read_json(line)
     except ValueError as problem:
         text = line[:_EXCERPT_CHARS].decode("utf-8", "replace").strip()
         message = f"line {number} is not JSON: {problem}"
-        return GradeRow({"line": text}, len(line), message=message, is_object=False)
+        return GradeRow({"line": text}, message=message, is_object=False)
     if not isinstance(fields, dict):
         message = f"line {number}: expected a JSON object, got {type(fields).__name__}"
-        return GradeRow({"line": fields}, len(line), message=message, is_object=False)
+        return GradeRow({"line": fields}, message=message, is_object=False)
     try:
-        return GradeRow(fields, len(line), _read_item(fields))
+        return GradeRow(fields, _read_item(fields))
     except _Wrong as problem:
-        return GradeRow(fields, len(line), message=f"line {number}: {problem}")
+        return GradeRow(fields, message=f"line {number}: {problem}")
 
 
 def _read_item(fields: Mapping[str, Any]) -> Item:
@@ -79,19 +65,14 @@ def _read_item(fields: Mapping[str, Any]) -> Item:
         raise _Wrong("answer is empty; give the gold answer")
     if kind == "choice" and not read_letter(answer):
         raise _Wrong(f"answer={answer!r} must be one letter, for kind=choice")
-    problem = _text(fields, "problem", default="")
-    is_truncated = fields.get("is_truncated")
+    problem, is_truncated = _text(fields, "problem", default=""), fields.get("is_truncated")
     if not isinstance(is_truncated, bool | None):
         raise _Wrong(f"is_truncated={is_truncated!r} must be true or false")
-    asked = formats_asked_for(_prompt(fields))
-    return Item(response, answer, bool(is_truncated), kind, problem, asked=asked)  # pyright: ignore[reportArgumentType]
-
-
-def _prompt(fields: Mapping[str, Any]) -> str | list[Mapping[str, Any]]:
-    """Return the conversation; a column of this name that is none says nothing."""
+    # A column of this name that is no conversation says nothing.
     prompt = fields.get("prompt")
     is_turns = isinstance(prompt, list) and all(isinstance(turn, dict) for turn in prompt)
-    return prompt if is_turns or isinstance(prompt, str) else ""  # pyright: ignore[reportReturnType]
+    asked = formats_asked_for(prompt if is_turns or isinstance(prompt, str) else "")  # pyright: ignore[reportArgumentType]
+    return Item(response, answer, bool(is_truncated), kind, problem, asked=asked)  # pyright: ignore[reportArgumentType]
 
 
 def _text(fields: Mapping[str, Any], name: str, default: str | None = None) -> str:
@@ -110,6 +91,4 @@ def _tests(fields: Mapping[str, Any]) -> str:
         if not isinstance(lines, list) or not all(isinstance(line, str) for line in lines):
             raise _Wrong(f"{name}={value!r} must be a text or a list of texts")
         parts += lines
-    if not any(part.strip() for part in parts):
-        raise _Wrong("tests is empty; give the asserts")
     return with_entry_point("\n".join(parts), _text(fields, "entry_point", default=""))
