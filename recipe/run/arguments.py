@@ -22,11 +22,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def text(value: str) -> str:
-    """Return a text of the command line.
-
-    Raises:
-        ArgumentTypeError: If its bytes were no UTF-8.
-    """
+    """Return a text of the command line."""
     try:
         value.encode()
     except UnicodeEncodeError as error:

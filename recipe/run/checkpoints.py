@@ -45,9 +45,6 @@ def mark_complete(root: str | Path, step: int, *, needs: Sequence[str] = (), **f
         step: The checkpoint's.
         needs: Parts that must have files, such as ``actor``.
         facts: Of the run, for the check when it is resumed (``digests_of_run``).
-
-    Raises:
-        HintError: If a part is not on this machine's disk.
     """
     folder = step_folder(root, step)
     if missing := [name for name in needs if not (folder / name).is_dir()]:
@@ -146,9 +143,6 @@ def repair_pointer(root: str | Path) -> int | None:
 
     Returns:
         The step that a run with ``resume_mode=auto`` will start from; ``None`` for the beginning.
-
-    Raises:
-        ConfigError: As :func:`check_resumable`.
     """
     check_resumable(root)
     step = resume_step(root)
@@ -162,9 +156,6 @@ def check_resumable(root: str | Path) -> None:
 
     What a run leaves that was killed in its first save is neither: its folder has our state, and
     verl's pointer, written last, is missing.
-
-    Raises:
-        ConfigError: If there are checkpoints and none is whole, or the newest is damaged.
     """
     root = Path(root)
     if (step := resume_step(root)) is not None:
@@ -203,11 +194,7 @@ def _is_begun_by_us(folder: Path) -> bool:
 
 
 def said_of(folder: Path) -> dict[str, Any]:
-    """Return what ``COMPLETE`` says of a checkpoint; nothing in one of an early version.
-
-    Raises:
-        ConfigError: If it is not there, or not as it was written.
-    """
+    """Return what ``COMPLETE`` says of a checkpoint; nothing in one of an early version."""
     try:
         said = json.loads((folder / COMPLETE).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
@@ -219,11 +206,7 @@ def said_of(folder: Path) -> dict[str, Any]:
 
 
 def check_undamaged(folder: Path) -> None:
-    """Refuse a checkpoint with a file that is missing or has another size than when it was saved.
-
-    Raises:
-        ConfigError: Naming the file.
-    """
+    """Refuse a checkpoint with a file that is missing or has another size than when saved."""
     for name, expected in said_of(folder).get("bytes", {}).items():
         path = folder / name
         found = path.stat().st_size if path.is_file() else 0
@@ -286,9 +269,6 @@ def model_files(checkpoint: Path) -> tuple[Path, bool]:
 
     Returns:
         A folder, and whether the weights are in it too: not before they were merged.
-
-    Raises:
-        ConfigError: If the checkpoint is not whole.
     """
     said_of(checkpoint)
     merged = checkpoint / MERGED

@@ -14,7 +14,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import FrameType
 from typing import IO, NoReturn
@@ -63,13 +63,8 @@ def start_child(
         cwd=cwd,
         # Ctrl-C reaches only this process, which passes it on.
         start_new_session=True,
-        preexec_fn=ends_with_this(),
+        preexec_fn=functools.partial(_end_with, os.getpid()),
     )
-
-
-def ends_with_this() -> Callable[[], None]:
-    """Return what a new process calls first, for the kernel to end it when this one ends."""
-    return functools.partial(_end_with, os.getpid())
 
 
 def _end_with(parent: int) -> None:
@@ -126,12 +121,7 @@ def deferred_signals() -> Iterator[None]:
 
 
 def raise_deferred() -> None:
-    """Raise what came since :func:`deferred_signals` began; the next one is raised at once.
-
-    Raises:
-        Terminated: After SIGTERM.
-        KeyboardInterrupt: After Ctrl-C.
-    """
+    """Raise what came since :func:`deferred_signals` began; the next one is raised at once."""
     if _came:
         number, _ = _came[0]
         _came[0] = number, float("-inf")
@@ -175,11 +165,7 @@ class RayServices:
         self._looked_at = 0.0
 
     def check(self) -> None:
-        """Look at each.
-
-        Raises:
-            StallError: If one died, or has been stopped for half a minute.
-        """
+        """Look at each; ``StallError`` if one died, or has been stopped for half a minute."""
         for name, service in self._services.items():
             status = _status(service)
             if status in (psutil.STATUS_DEAD, psutil.STATUS_ZOMBIE):
@@ -203,7 +189,12 @@ class RayServices:
             impatience.start()
             end()
             # A stopped process does not notice that Ray has ended.
-            wait_until_gone(self._started, KILLED_S)
+            # Not by psutil's wait: the kernel may answer ENOENT for one that ends at this moment.
+            deadline = time.monotonic() + KILLED_S
+            while any(is_running(each.pid) for each in self._started):
+                if time.monotonic() > deadline:
+                    break
+                time.sleep(0.05)
         finally:  # even if a second signal ended the wait
             impatience.cancel()
             self._kill_all()
@@ -217,18 +208,6 @@ class RayServices:
         for service in self._services.values():
             with contextlib.suppress(*_GONE):
                 self._started |= {*service.children(recursive=True)}
-
-
-def wait_until_gone(processes: Iterable[psutil.Process], limit_s: float) -> None:
-    """Wait for the end of processes, at most ``limit_s``.
-
-    Not by psutil's wait: the kernel may answer ENOENT for a process that ends at this moment, and
-    psutil raises it.
-    """
-    deadline = time.monotonic() + limit_s
-    for each in processes:
-        while is_running(each.pid) and each.is_running() and time.monotonic() < deadline:
-            time.sleep(0.05)
 
 
 def is_running(pid: int) -> bool:
@@ -247,10 +226,6 @@ def starting_ray(limit_s: float) -> Iterator[None]:
 
     Args:
         limit_s: Longest time in seconds, ``hint.watchdog.queue_s``.
-
-    Raises:
-        StallError: If Ray gives up first.
-        Terminated: On SIGTERM, which Ray makes an exit while it starts.
     """
 
     def give_up() -> None:

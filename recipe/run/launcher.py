@@ -56,9 +56,6 @@ def launch(config: DictConfig, *parts: Any) -> list[str]:
 
     Returns:
         The result, in lines for the console.
-
-    Raises:
-        HintError: If the run failed; the message is the first reason any of its processes left.
     """
     try:
         return ["done", *closing_lines(run_to_its_end(config, HintTaskRunner, *parts))]
@@ -77,9 +74,6 @@ def run_to_its_end(config: DictConfig, runner_class: type, *parts: Any) -> RunFo
         config: The run's; its paths become absolute.
         runner_class: Its method ``run(config)`` runs inside Ray.
         parts: What the runner is made with.
-
-    Raises:
-        HintError: If the run failed; the message is the first reason any of its processes left.
     """
     # Here: the actors do not know Hydra's resolvers, such as the time in the run's name.
     OmegaConf.resolve(config)

@@ -17,9 +17,6 @@ def read_rows(path: str | Path) -> Iterator[dict[str, Any]]:
     """Yield the rows of a file that a run grows; none when it is not there yet.
 
     A last line without its end, which a killed run leaves, is not a row.
-
-    Raises:
-        DataError: If a whole line is not a JSON object with a step.
     """
     path = Path(path)
     if not path.exists():

@@ -128,9 +128,6 @@ def _check_queue_is_free() -> None:
     """Wait for the queue of a run that has just ended; there is one name for it in a cluster.
 
     TransferQueue would join that of a run at work, mix both runs' rows, and end it with the first.
-
-    Raises:
-        HintError: If another run keeps its own.
     """
     deadline = time.monotonic() + _PREDECESSOR_S
     while time.monotonic() < deadline:

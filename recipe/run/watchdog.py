@@ -263,11 +263,7 @@ class Liveness:
 
 
 def queue_controller() -> Any:
-    """Return TransferQueue's controller, of which a cluster has one.
-
-    Raises:
-        ValueError: If there is none.
-    """
+    """Return the controller of TransferQueue, one in a cluster; ``ValueError`` without one."""
     return ray.get_actor("TransferQueueController", namespace="transfer_queue")
 
 

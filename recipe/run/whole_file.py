@@ -27,9 +27,6 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
     It is written beside its place, brought to the disk and moved. A block that fails, and a process
     that is killed in it, leave the place as it was. A link stays, and what it points to is
     replaced. A device or a pipe cannot be replaced: it is written to.
-
-    Raises:
-        OSError: If the disk refuses.
     """
     if path.exists() and not path.is_file():
         with path.open("wb") as file:  # refuses a folder
@@ -49,11 +46,7 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
 
 
 def move_whole(draft: Path, target: Path) -> None:
-    """Move a folder to its place once all of its files are on the disk.
-
-    Raises:
-        OSError: If the disk refuses.
-    """
+    """Move a folder to its place once all of its files are on the disk."""
     for path in draft.rglob("*"):
         if path.is_file():
             with path.open("rb") as file:
@@ -73,21 +66,13 @@ def _sync_folder(folder: Path) -> None:
 
 
 def write_whole(path: Path, text: str) -> None:
-    """Write a text as a whole file, in UTF-8.
-
-    Raises:
-        OSError: If the disk refuses.
-    """
+    """Write a text as a whole file, in UTF-8."""
     with whole_file(path) as file:
         file.write(text.encode("utf-8"))
 
 
 def append_lines(path: Path, lines: Iterable[bytes]) -> None:
-    """Add lines at the end of a file, in place of a cut last one; each is given without its end.
-
-    Raises:
-        OSError: If the disk refuses.
-    """
+    """Add lines, given without their ends, at the end of a file and in place of a cut last one."""
     with open(path, "a+b") as file:
         drop_fragment(file)
         for line in lines:
@@ -123,9 +108,6 @@ def claimed(path: Path, *, wait_s: float = 0.0) -> Iterator[int]:
 
     Yields:
         Number of the open file: a process that inherits it holds the lock until its own end.
-
-    Raises:
-        ConfigError: If another process holds it.
     """
     with path.open("ab+", buffering=0) as file:
         deadline = time.monotonic() + wait_s

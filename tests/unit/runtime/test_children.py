@@ -19,7 +19,6 @@ from recipe.run.children import (
     pause,
     raise_deferred,
     starting_ray,
-    wait_until_gone,
 )
 from recipe.run.errors import ConfigError, HintError, StallError, Terminated
 from recipe.run.whole_file import claimed
@@ -130,14 +129,6 @@ def test_a_process_of_rays_that_stays_stopped_is_named_and_killed_at_the_end(ray
         services.check()
     services.shut_down(lambda: None)
     assert raylet.wait(10) == -signal.SIGKILL
-
-
-def test_processes_are_waited_for_until_the_limit():
-    short, long = (subprocess.Popen(["sleep", seconds]) for seconds in ("0.3", "60"))
-    wait_until_gone([psutil.Process(each.pid) for each in (short, long)], 1.0)
-    assert short.poll() == 0 and long.poll() is None
-    long.kill()
-    assert long.wait() == -signal.SIGKILL
 
 
 def test_a_start_of_ray_that_does_not_come_ends_the_command_and_its_processes():
