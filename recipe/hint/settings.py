@@ -12,7 +12,7 @@ from typing import Any, Literal
 import yaml
 from omegaconf import DictConfig, OmegaConf
 
-from recipe.hint.hints.teacher_settings import TeacherSettings
+from recipe.hint.hints.base import TeacherSettings
 from recipe.hint.methods import BASELINE, METHODS, Method, get_method
 from recipe.hint.methods.base import Draws, MethodSettings
 from recipe.hint.prompt import Style, Texts, load_texts

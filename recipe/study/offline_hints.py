@@ -23,7 +23,7 @@ import pyarrow as pa
 
 from recipe.hint.hints.base import HintResult, HintSource, WrittenText
 from recipe.hint.hints.leak import Equal, find_leaks, graded_equal
-from recipe.hint.hints.teacher_settings import TeacherSampling, TeacherSettings
+from recipe.hint.hints.base import TeacherSampling, TeacherSettings
 from recipe.hint.methods import RELEASED
 from recipe.hint.prompt import Message
 from recipe.hint.settings import HintSettings, build_method, read_texts
@@ -71,8 +71,7 @@ def main(argv: Sequence[str]) -> None:
             kind = finite if isinstance(default, float) else int
             parser.add_argument(f"--{name.replace('_', '-')}", type=kind, default=default)
     given = parser.parse_args(argv)
-    from recipe.hint.hints.teacher import Teacher
-    from recipe.hint.hints.teacher_reach import check_reached
+    from recipe.hint.hints.teacher import Teacher, check_teacher
 
     check_target(given.output)
     of_hints = {name: getattr(given, name) for name in _OF_HINTS}
@@ -87,7 +86,7 @@ def main(argv: Sequence[str]) -> None:
         body=given.body,
         **{name: getattr(given, name) for name in _OF_TEACHER},
     )
-    if warning := check_reached(settings, os.environ):
+    if warning := check_teacher(settings, os.environ):
         logger.warning(warning)
     teacher = Teacher(
         settings,

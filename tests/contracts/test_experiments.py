@@ -20,7 +20,8 @@ from recipe.hint.adapter import models
 from recipe.hint.adapter.preflight import machine as preflight_machine
 from recipe.hint.command.aliases import _of_file
 from recipe.hint.command.compose import explain
-from recipe.hint.hints.teacher_cache import CachedResponse, ResponseCache
+from recipe.hint.hints.base import WrittenText
+from recipe.hint.hints.teacher import ResponseCache
 from recipe.study.campaign import read_campaign
 
 pytestmark = pytest.mark.slow
@@ -93,7 +94,7 @@ def test_an_experiment_says_what_it_would_run(
         argv += ["data.train_batch_size=128", "actor_rollout_ref.actor.ppo_mini_batch_size=128"]
     if "hint.source=teacher" in run["settings"]:
         # With an answer in the cache, nobody has to be there.
-        ResponseCache(tmp_path / "answers").add("key", CachedResponse("text", 1, 1))
+        ResponseCache(tmp_path / "answers").add("key", WrittenText("text", 1))
         argv += ["hint.teacher.base_url=http://localhost:8000/v1", "hint.teacher.model=any"]
         argv += [f"hint.teacher.cache_dir={tmp_path}/answers"]
     monkeypatch.setattr(sys, "argv", argv)
@@ -129,7 +130,7 @@ def test_an_arm_of_a_campaign_passes_the_checks(run, tmp_path, monkeypatch, caps
     settings = [setting.replace("outputs/tiny_2", "data/tiny") for setting in run.settings]
     argv = ["main_hint.py", *settings, f"hint.run_dir={tmp_path}", "preflight_only=true"]
     if "hint.source=teacher" in settings:
-        ResponseCache(tmp_path / "answers").add("key", CachedResponse("text", 1, 1))
+        ResponseCache(tmp_path / "answers").add("key", WrittenText("text", 1))
         argv += [f"hint.teacher.cache_dir={tmp_path}/answers"]
     monkeypatch.setattr(sys, "argv", argv)
     main_hint.main()

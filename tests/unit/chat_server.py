@@ -75,7 +75,8 @@ class ChatServer:
         if told.isdecimal():
             headers = {"Retry-After": self.retry_after} if self.retry_after else {}
             sent = request.headers.get("Authorization", "no key")
-            return web.Response(status=int(told), text=f"no: {sent}", headers=headers)
+            error = {"error": {"message": f"no: {sent}"}}
+            return web.json_response(error, status=int(told), headers=headers)
         if told == "slow":
             await asyncio.sleep(SLOW_S)
         response = web.StreamResponse(headers={"Content-Length": "1000"})

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 from omegaconf import DictConfig
 
 from recipe.hint.adapter.engine import Grader
-from recipe.hint.hints.base import HintSource
+from recipe.hint.hints.base import HintSource, TeacherSampling
 from recipe.hint.hints.dataset import DatasetHints, Increments
 from recipe.hint.hints.leak import LeakGuard, graded_equal
 from recipe.hint.hints.self_generated import SelfGenerated
 from recipe.hint.hints.solution_prefix import SolutionPrefix, unit_ends
-from recipe.hint.hints.teacher_settings import TeacherSampling
+from recipe.hint.hints.base import TeacherSampling
 from recipe.hint.methods import Method
 from recipe.hint.prompt import Texts
 from recipe.hint.rollout import RolloutParts

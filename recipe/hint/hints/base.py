@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol
 
-from recipe.hint.hints.teacher_settings import TeacherSampling
 from recipe.hint.prompt import Message
 from recipe.hint.schema import HintLevels, HintStatus
 from recipe.problems.schema import Problem
+from recipe.run.errors import ConfigError
 
 EMPTY = HintLevels(())
 
 
-@dataclass(frozen=True, slots=True)
-class WrittenText:
+class WrittenText(NamedTuple):
     """One generated text, its length in tokens, and whether it ran into the token limit."""
 
     text: str
@@ -28,7 +27,7 @@ class HintResult:
     """Hints, empty unless ``status`` is ``ok``, and what they cost this prompt rollout.
 
     Attributes:
-        calls: Responses requested from the hint writer, retries included.
+        calls: Responses requested from the hint writer.
         tokens: Length of those that were received.
         detail: Why there are none: a word, then a colon and more about it.
         leaked: Levels, from 1, whose text gives the final answer away.
@@ -40,6 +39,64 @@ class HintResult:
     tokens: int = 0
     detail: str = ""
     leaked: tuple[int, ...] = ()
+
+
+# (conversation, number of the attempt) -> text; the caller owns seeds and sampling settings.
+Generate = Callable[[list[Message], int], Awaitable[WrittenText]]
+
+
+class HintSource(Protocol):
+    """Where hint text comes from."""
+
+    async def write(
+        self, problem: Problem, generate: Generate, *, num_before: int = 0
+    ) -> HintResult:
+        """Return all levels; the problem had ``num_before`` prompt rollouts before this one."""
+        ...
+
+
+@dataclass(frozen=True)
+class TeacherSettings:
+    """The ``hint.teacher`` node: an endpoint that speaks OpenAI's chat completions.
+
+    Attributes:
+        base_url: Address up to and with ``/v1``; needed to ask for hints or turns.
+        model: Name that the endpoint knows the model by; needed as well.
+        api_key_env: Name of the environment variable that holds the key; null: no key is needed.
+        num_ladders: Different sets of hints for one problem; its visits take them in turn.
+        num_parallel: Requests under way at once, per worker process.
+        timeout_s: Longest time of one try of a request.
+        num_retries: Further tries after one that failed for a passing reason.
+        cache_dir: Folder of the responses; runs that share it pay for each once.
+        body: Further fields of a request; null takes one away (``{max_tokens: null}``).
+    """
+
+    base_url: str = ""
+    model: str = ""
+    api_key_env: str | None = None
+    num_ladders: int = 1
+    num_parallel: int = 16
+    timeout_s: float = 120.0
+    num_retries: int = 4
+    cache_dir: str = "outputs/teacher"
+    body: dict = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        least_of = {"num_ladders": 1, "num_parallel": 1, "timeout_s": 1e-3, "num_retries": 0}
+        for name, least in least_of.items():
+            if not getattr(self, name) >= least:
+                raise ConfigError(
+                    f"hint.teacher.{name}={getattr(self, name)} must be at least {least:g}"
+                )
+
+
+class TeacherSampling(NamedTuple):
+    """How responses are drawn; the settings ``hint.temperature`` and so on."""
+
+    temperature: float = 1.0
+    top_p: float = 1.0
+    max_tokens: int = 1024
+    seed: int = 1
 
 
 class Endpoint(Protocol):
@@ -54,18 +111,4 @@ class Endpoint(Protocol):
         self, messages: Sequence[Message], sampling: TeacherSampling
     ) -> WrittenText | HintStatus:
         """Return one text, or the status that says why there is none."""
-        ...
-
-
-# (conversation, number of the attempt) -> text; the caller owns seeds and sampling settings.
-Generate = Callable[[list[Message], int], Awaitable[WrittenText]]
-
-
-class HintSource(Protocol):
-    """Where hint text comes from."""
-
-    async def write(
-        self, problem: Problem, generate: Generate, *, num_before: int = 0
-    ) -> HintResult:
-        """Return all levels; the problem had ``num_before`` prompt rollouts before this one."""
         ...

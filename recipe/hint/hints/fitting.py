@@ -19,18 +19,16 @@ _SENTENCE_END = re.compile(
 )
 # A word, or a letter of such a script with the marks after it.
 _WORD_END = re.compile(rf"[{UNSPACED}][^\w\s$\\(\[{{（「『【《“‘]*|[^\s{UNSPACED}]+")
-# What opens something that must not be cut, in the order in which it is tried at one place.
-_OPENING = re.compile(
-    r"""\\begin\{(?P<environment>[^{}]*)\}
-    | (?P<display>\\\[ | \\\( | \$\$)
-    | (?P<dollar>\$)
-    | (?P<drawing>\[asy\])
-    | (?P<command>\\(?:[A-Za-z]+\*?|.|$))""",
+# What must not be cut; what is never closed reaches to the end. Braces follow a command.
+_ATOM = re.compile(
+    r"""\\begin\{([^{}]*)\}.*?(?:\\end\{\1\}|\Z)
+    | \\\[.*?(?:\\\]|\Z) | \\\(.*?(?:\\\)|\Z) | \$\$.*?(?:\$\$|\Z) | \[asy\].*?(?:\[/asy\]|\Z)
+    | (?P<dollar>\$(?:[^$\\]|\\.)*+\$)
+    | (?P<command>\\(?:[A-Za-z]+\*?|.|\Z))""",
     re.VERBOSE | re.DOTALL,
 )
-_CLOSING = {"\\[": "\\]", "\\(": "\\)", "$$": "$$", "[asy]": "[/asy]"}
 _BEGINS_FORMULA = re.compile(r"[\w\\({\[-]")
-_DOLLAR = re.compile(r"(?<!\\)(?:\\\\)*(\$)")
+_BRACE = re.compile(r"\\.|[{}]", re.DOTALL)
 
 
 class SafeEnds:
@@ -38,7 +36,7 @@ class SafeEnds:
 
     Not inside ``$...$``, ``$$...$$``, ``\(...\)``, ``\[...\]``, an environment, an ``[asy]``
     drawing, or a command with its arguments. A dollar sign that is a price ("$5 each") opens
-    nothing. What is never closed reaches to the end of the text.
+    nothing.
     """
 
     def __init__(self, text: str) -> None:
@@ -98,73 +96,41 @@ def cut_into(text: str, pieces: int) -> tuple[str, ...]:
 
 def _spans(text: str) -> Iterator[tuple[int, int]]:
     place = 0
-    while match := _OPENING.search(text, place):
-        end = _end_of(text, match)
-        if end > match.start() + 1:
-            yield match.start(), end
-        place = max(end, match.start() + 1)
+    while match := _ATOM.search(text, place):
+        start, end = match.span()
+        if match["dollar"] and _is_price(text, start, end):
+            end = start
+        elif match["command"]:
+            end = _end_of_arguments(text, end)
+        if end > start + 1:
+            yield start, end
+        place = max(end, start + 1)
 
 
-def _end_of(text: str, match: re.Match[str]) -> int:
-    """Return the end of what opens at ``match``; the place of the match if it opens nothing."""
-    kind = match.lastgroup
-    if kind == "environment":
-        return _end_of_environment(text, match)
-    if kind == "dollar":
-        return _end_of_dollar(text, match.start())
-    if kind == "command":
-        return _end_of_command(text, match.end())
-    closing = _CLOSING[match[0]]
-    found = text.find(closing, match.end())
-    return found + len(closing) if found >= 0 else len(text)
+def _is_price(text: str, start: int, end: int) -> bool:
+    """Return whether the first of two dollar signs opens no formula.
 
-
-def _end_of_environment(text: str, match: re.Match[str]) -> int:
-    name, depth = re.escape(match["environment"]), 0
-    for each in re.compile(rf"\\(begin|end)\{{{name}\}}").finditer(text, match.start()):
-        depth += 1 if each[1] == "begin" else -1
-        if depth == 0:
-            return each.end()
-    return len(text)
-
-
-def _end_of_dollar(text: str, start: int) -> int:
-    """Return the end of the formula that a dollar sign opens; ``start`` if it is a price.
-
-    It is one when no sign closes it, when the next sign stands before a digit ("$5 and $6"), or
-    when that one looks like an opening: white space before it and none after it.
+    The second one stands before a digit then ("$5 and $6"), or looks like an opening: white space
+    before it and none after it.
     """
-    closing = _DOLLAR.search(text, start + 1)
-    if closing is None:
-        return start
-    end = closing.end()
     after = text[end : end + 1]
     is_spaced = text[end - 2].isspace() and not text[start + 1].isspace()
-    if after.isdigit() or (is_spaced and _BEGINS_FORMULA.match(after)):
-        return start
-    return end
+    return after.isdigit() or bool(is_spaced and _BEGINS_FORMULA.match(after))
 
 
-def _end_of_command(text: str, end: int) -> int:
+def _end_of_arguments(text: str, end: int) -> int:
     """Return ``end`` moved past the braces and brackets that follow at once."""
-    while end < len(text) and text[end] in "{[":
-        closed = _end_of_braces(text, end) if text[end] == "{" else text.find("]", end) + 1
-        if not closed:
-            return end if text[end] == "[" else len(text)
+    while text[end : end + 1] in ("{", "["):
+        if text[end] == "[":
+            closed = text.find("]", end) + 1
+            if not closed:
+                return end
+        else:
+            depth, closed = 0, len(text)
+            for brace in _BRACE.finditer(text, end):
+                depth += {"{": 1, "}": -1}.get(brace[0], 0)
+                if depth == 0 and brace[0] == "}":
+                    closed = brace.end()
+                    break
         end = closed
     return end
-
-
-def _end_of_braces(text: str, start: int) -> int:
-    """Return the place after the brace that closes the one at ``start``; 0 if there is none."""
-    depth, place = 0, start
-    while place < len(text):
-        char = text[place]
-        if char == "\\":
-            place += 1
-        elif char in "{}":
-            depth += 1 if char == "{" else -1
-            if depth == 0:
-                return place + 1
-        place += 1
-    return 0

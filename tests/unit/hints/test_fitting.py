@@ -18,7 +18,7 @@ TEXTS = st.text(alphabet="ab $\\{}[]().!?\n1长。，（", max_size=60)
         ("a \\[x\\] b", "\\[x\\]"),
         ("a \\frac{1}{2} b", "\\frac{1}{2}"),
         ("a \\theta b", "\\theta"),
-        ("a \\begin{aligned}x\\begin{aligned}y\\end{aligned}\\end{aligned} b", "\\begin"),
+        ("a \\begin{aligned}x\\begin{cases}y\\end{cases}\\end{aligned} b", "\\begin"),
         ("a $x \\$ y$ b", "$x \\$ y$"),
         ("a \\{1, 2\\} b", "\\{"),
     ],

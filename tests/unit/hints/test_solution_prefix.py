@@ -2,45 +2,20 @@
 
 import asyncio
 import json
-import os
 import re
 from pathlib import Path
 
 import pytest
-from fakes import ScriptedEngine, run
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recipe.hint.hints.self_generated import parse_hint_levels
+from recipe.hint.hints.levels_json import parse_hint_levels
 from recipe.hint.hints.solution_prefix import SolutionPrefix, answer_start, unit_ends
-from recipe.hint.methods.ghpo import Ghpo
 from recipe.hint.prompt import Texts, with_hint
 from recipe.problems.schema import Problem
 
 CASES = json.loads((Path(__file__).parents[2] / "golden/prefixes.json").read_text())
 RATIOS = (0.25, 0.5, 0.75)
-WARM = 21
-DATA = os.environ.get("HINT_BENCHMARK_DATA")
-needs_data = pytest.mark.skipif(
-    DATA is None, reason="HINT_BENCHMARK_DATA names no folder with the benchmarks' rows"
-)
-WRITTEN = [
-    (
-        "Each of 6 boxes holds 14 pens. 9 pens are sold. How many are left?",
-        "There are 6 * 14 = 84 pens in all the boxes.\nAfter it 84 - 9 = 75 pens are left.",
-        "75",
-    ),
-    (
-        "A ticket costs $4, a drink $3. What do 5 people pay for both?",
-        "One person pays $4 + $3 = $7.\nSo 5 people pay 5 * $7 = $35 together.",
-        "35",
-    ),
-    (
-        "A shelf of 40 books loses a quarter, then gains 6. How many are there?",
-        "A quarter of 40 is 10 books.\nThat leaves 40 - 10 = 30.\nWith the others 30 + 6 = 36.",
-        "36",
-    ),
-]
 
 
 def problem(solution, answer="", text="What is it?", name="p"):
@@ -51,15 +26,9 @@ def hint_levels(item, ratios=RATIOS, ends=None):
     return asyncio.run(SolutionPrefix(ratios=ratios, ends=ends).write(item, None))
 
 
-def rows(name, fallback=()):
-    if DATA is None:
-        return list(fallback)
-    # Not splitlines: some texts hold other line separators than "\n".
-    lines = (Path(DATA) / f"{name}.jsonl").read_text().strip().split("\n")
-    return [
-        problem(row["solution"], str(row["answer"]), row["problem"], row["id"])
-        for row in map(json.loads, lines)
-    ]
+def shown(solution, answer, text="What is it?"):
+    """What stands before the answer."""
+    return solution[: answer_start(problem(solution, answer, text))]
 
 
 @pytest.mark.parametrize("case", CASES, ids=[case["name"] for case in CASES])
@@ -93,116 +62,104 @@ def test_a_prefix_is_always_a_prefix_and_never_passes_the_answer(solution, ratio
         assert len(hint) <= answer_start(item)
 
 
-class PrefixEngine(ScriptedEngine):
-    """Knows a level by the prefix that the prompt ends with."""
-
-    def __init__(self, outcomes, item):
-        super().__init__(outcomes)
-        self.hints = hint_levels(item).hint_levels.hints_L
-
-    def level_of(self, prompt_ids):
-        _, lead, hint = "".join(map(chr, prompt_ids)).partition("\nHere is a hint to help you:\n")
-        return self.hints.index(hint) + 1 if lead else 0
-
-
-def ghpo_visit(item, outcomes):
-    return run(
-        Ghpo(max_level=3),
-        {},
-        engine=PrefixEngine(outcomes, item),
-        item=item,
-        source=SolutionPrefix(ratios=RATIOS),
-        step=WARM,
-    )
-
-
-def small_word_problems():
-    items = rows("gsm8k_train", [problem(s, a, t) for t, s, a in WRITTEN])
-    # Where 25 and 50 % end at one place (the answer, a formula), the levels cannot be told apart.
-    return [item for item in items if len(set(hint_levels(item).hint_levels.hints_L)) == 3][:200]
-
-
-def test_a_group_solved_at_half_of_the_solution_has_exactly_that_prefix_in_its_prompt():
-    for item in small_word_problems():
-        outcome = ghpo_visit(item, {0: [0, 0], 1: [0, 0], 2: [0, 1], 3: [1, 1]})
-        prompt = "".join(map(chr, outcome.rows[0].prompt_ids_T))
-        _, hint = prompt.split("\nHere is a hint to help you:\n")
-        assert prompt.startswith(item.text)
-        assert item.solution.startswith(hint)
-        # Half of the characters, and fewer only before the answer or inside a formula.
-        end = min(round(len(item.solution) * 0.5), answer_start(item))
-        assert len(item.solution[:end].rstrip()) == len(hint) or "$" in item.solution
-        assert outcome.record.first_row_level == 2
-
-
-def test_a_group_that_is_solved_keeps_its_prompt():
-    for item in small_word_problems():
-        for rewards in ([0, 1], [1, 1]):
-            outcome = ghpo_visit(item, {0: rewards})
-            assert "".join(map(chr, outcome.rows[0].prompt_ids_T)) == item.text
-
-
-def commands(text):
-    return re.findall(r"\\(?:[A-Za-z]+|.)", text, re.DOTALL)
-
-
-def trip(item):
-    """Prefix -> JSON -> parser -> prompt: the hints that went in and those that came out."""
-    hints = hint_levels(item).hint_levels.hints_L
-    reply = json.dumps({f"level_{level}": hint for level, hint in enumerate(hints, start=1)})
-    parsed = parse_hint_levels(f"```json\n{reply}\n```", 3)
-    prompts = [
-        with_hint(list(item.messages), hint, Texts())[-1]["content"] for hint in parsed.hints_L
-    ]
-    return hints, [prompt.removeprefix(item.text) for prompt in prompts]
-
-
-def test_commands_of_written_solutions_come_through_json_and_the_prompt_unchanged():
+def test_commands_of_a_solution_come_through_json_and_the_prompt_unchanged():
     solution = (
         "Let $\\theta = \\frac{\\pi}{3}$ and $\\beta\\neq 0$. \\textbf{Note} that "
         "\\[\\sqrt{2}\\,\\nabla f = \\begin{pmatrix} 1 \\\\ 2 \\end{pmatrix}\\] and "
         "$\\tan\\theta$ are known, \\\\ so that $\\rho$ is $\\boxed{\\frac{1}{2}}$."
     )
-    for hint, prompt in zip(*trip(problem(solution, "\\frac{1}{2}")), strict=True):
+    item = problem(solution, "\\frac{1}{2}")
+    hints = hint_levels(item).hint_levels.hints_L
+    reply = json.dumps({f"level_{level}": hint for level, hint in enumerate(hints, start=1)})
+    for hint, parsed in zip(hints, parse_hint_levels(reply).hints_L, strict=True):
+        prompt = with_hint(list(item.messages), parsed, Texts())[-1]["content"]
         assert prompt.endswith(hint)
-        assert commands(prompt) == commands(hint)
         assert solution.startswith(hint)
-
-
-@needs_data
-def test_commands_of_five_hundred_solutions_come_through_json_and_the_prompt_unchanged():
-    done = 0
-    for item in rows("math500"):
-        if hint_levels(item).status != "ok":
-            assert not item.solution[: answer_start(item)].strip()
-            continue
-        for hint, prompt in zip(*trip(item), strict=True):
-            assert prompt.endswith(hint)
-            assert commands(prompt) == commands(hint)
-            assert commands(item.solution)[: len(commands(hint))] == commands(hint)
-            assert "\\boxed" not in hint
-        done += 1
-    assert done >= 490
+        assert not re.search(r"\\boxed|\\$", hint)
 
 
 SUM = "$$ \\sum_{k=1}^{n} k^2 = \\frac{n(n+1)(2n+1)}{6} $$ Put n = 10 and simplify to \\boxed{385}"
 
 
 @pytest.mark.parametrize("unit", ["char", "sentence", "token"])
-@pytest.mark.parametrize("blank", ["\n", " ", "\n\n  ", "\t\n" * 40], ids=len)
-@pytest.mark.parametrize(
-    "solution", [SUM, "One. Two. Three. Four \\boxed{385}", "\\[x\\] is all. \\boxed{385}", "a 385"]
-)
+@pytest.mark.parametrize("blank", ["", "\n\n  ", "\t\n" * 40], ids=len)
+@pytest.mark.parametrize("solution", [SUM, "One. Two. Three. Four \\boxed{385}", "a 385"])
 def test_white_space_before_a_solution_takes_no_level_away(solution, blank, unit):
     ends = {"token": lambda text: range(1, len(text) + 1)}.get(unit) or unit_ends(unit, None)
     found = hint_levels(problem(blank + solution, "385"), ends=ends)
-    assert found.status == hint_levels(problem(solution, "385"), ends=ends).status == "ok"
+    assert found.status == "ok"
     for hint in found.hint_levels.hints_L:
-        assert hint.strip()
-        assert solution.startswith(hint.strip())
+        assert hint.strip() and solution.startswith(hint.strip())
 
 
-@pytest.mark.parametrize("ends", [[], [1], [1, 2]])
-def test_a_tokenizer_that_counts_only_white_space_ends_no_run(ends):
-    found = hint_levels(problem("\n\nOne two \\boxed{3}", "3"), ends=lambda text: ends)
-    assert set(found.hint_levels.hints_L) == {"\n\nOne two"}
+# -- where the final answer begins ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("answer", ["1234", "56", "7"])
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("所以一共是", "个石头。"),
+        ("그래서 모두 ", "개입니다."),
+        ("ดังนั้นมี", "ชิ้น"),
+        ("The area is ", "cm."),
+        ("In all he pays Rs", "."),
+        ("He stands on the ", "th step."),
+        ("Together they pay $", ".00 for it."),
+    ],
+)
+def test_a_number_is_found_where_letters_or_zeros_touch_it(answer, before, after):
+    assert shown(f"Add up. {before}{answer}{after}", answer) == f"Add up. {before}"
+
+
+@pytest.mark.parametrize(
+    ("written", "answer"),
+    [
+        ("−1234", "-1234"),
+        ("-12", "−12"),
+        ("x−1", "x-1"),
+        ("FALSE", "False"),
+        ("1,234.50", "1234.50"),
+        ("12 345", "12345"),
+        ("12{,}345", "12,345"),
+    ],
+)
+def test_an_answer_is_found_in_other_signs_separators_and_case(written, answer):
+    assert shown(f"So we get {written}.", answer) == "So we get "
+
+
+@pytest.mark.parametrize(
+    ("solution", "answer"),
+    [
+        ("Put x2 = 5 and H2O, then 12 of 25.", "2"),
+        ("It weighs 1.1234 or 12345 or 1234.5 of them.", "1234"),
+        ("An ABACUS is a table.", "A"),
+        ("Write 2x + 1 for p^2.", "2x + 12"),
+    ],
+)
+def test_a_part_of_another_number_name_or_word_is_not_the_answer(solution, answer):
+    assert shown(solution, answer) == solution
+
+
+@pytest.mark.parametrize("after", ["x = 4", "n, an even number", "x is even"])
+def test_a_short_answer_that_stands_alone_comes_before_one_that_letters_touch(after):
+    assert shown(f"From this x = 2. It gives 2{after}.", "2") == "From this x = "
+
+
+@pytest.mark.parametrize(
+    ("before", "statement"),
+    [
+        ("Count. ", "The answer is 12."),
+        ("Count. ", "Answer: 12."),
+        ("Count. ", "The final answer, then, is 12."),
+        ("数一数。", "答案是12。"),
+    ],
+)
+def test_a_short_answer_that_is_stated_early_is_not_shown(before, statement):
+    # 12 stands twice, and the search from the end alone finds the second.
+    assert shown(f"{before}{statement} To see why count 3 * 4 = 12.", "12") == before
+
+
+def test_the_word_answer_alone_states_nothing():
+    way = "There are 8 points/answer = 48, each answer counts, to answer it. So it is "
+    assert shown(f"{way}12.", "12") == way

@@ -1,172 +1,82 @@
-"""The teacher against a real HTTP server: replies, faults, retries, and what is asked twice."""
+"""The teacher against a real HTTP server: replies, faults, what is asked twice, and the key."""
 
 import asyncio
 import json
-from email.utils import formatdate
+import socket
+import sqlite3
+from collections import Counter
+from contextlib import closing
+from dataclasses import replace
 
 import pytest
-from asking import always, ask, never, once, teacher
+from asking import KEY, PATIENT, always, ask, never, teacher
 from chat_server import LADDER, ChatServer, completion
-from fakes import problem
+from fakes import ScriptedEngine, problem
 
-from recipe.hint.hints.teacher_settings import TeacherSampling
-from recipe.hint.schema import HintLevels
+from recipe.hint.hints.base import TeacherSettings, WrittenText
+from recipe.hint.hints.teacher import CACHE_FILE, ResponseCache, check_teacher
+from recipe.hint.methods.sage import Sage
+from recipe.hint.metrics import step_metrics
+from recipe.hint.prompt import Texts
+from recipe.hint.rollout import PromptRollout, RolloutParts
+from recipe.hint.schema import HintLevels, ProblemState
+from recipe.hint.settings import HintSettings
+from recipe.run.errors import ConfigError
 
 HINTS = HintLevels(("think", "think, add", "think, add, carry"))
 
 
 def test_a_reply_is_read_like_a_self_hint_and_its_price_is_its_tokens(tmp_path):
-    [result], server, _ = ask(tmp_path)
+    [result], server = ask(tmp_path)
     assert (result.status, result.hint_levels, result.calls) == ("ok", HINTS, 1)
     assert result.tokens == len(LADDER)
     [body] = server.requests
-    assert body["model"] == "m"
-    assert body["max_tokens"] == 64
+    assert (body["model"], body["max_tokens"]) == ("m", 64)
     assert [turn["role"] for turn in body["messages"]] == ["system", "user"]
     assert "one step, then the next" in body["messages"][1]["content"]
 
 
-def test_without_a_solution_nobody_is_asked(tmp_path):
+@pytest.mark.parametrize("usage", [True, False])
+def test_the_same_question_costs_nothing_the_second_time_in_any_run(tmp_path, usage):
+    results, _ = ask(tmp_path, always(completion(usage=usage)), asked=2)
+    again, server = ask(tmp_path)
+    assert [each.calls for each in (*results, *again)] == [1, 0, 0]
+    assert [each.tokens > 0 for each in (*results, *again)] == [True, False, False]
+    assert {each.hint_levels for each in (*results, *again)} == {HINTS}
+    assert server.requests == []
+
+
+@pytest.mark.parametrize("changes", [{"model": "other"}, {"body": {"seed": None}}], ids=str)
+def test_another_model_or_sampling_is_another_question(tmp_path, changes):
+    ask(tmp_path)
+    [result], server = ask(tmp_path, **changes)
+    assert (result.calls, len(server.requests)) == (1, 1)
+
+
+def test_responses_of_earlier_versions_are_found(tmp_path):
+    ask(tmp_path)
+    with closing(sqlite3.connect(tmp_path / CACHE_FILE)) as one:
+        [row] = one.execute("SELECT key, text, tokens, paid_tokens, is_cut FROM answers")
+    key = "e650e68e50c5dcab05328cbce1206f1438c59b41991598f445a40ff5d005ea61"
+    assert row == (key, LADDER, len(LADDER), len(LADDER) + 10, 0)
+
+
+@pytest.mark.parametrize("num_ladders", [1, 2, 3])
+def test_visits_take_the_ladders_in_turn_even_where_no_seed_is_sent(tmp_path, num_ladders):
     async def run():
         async with ChatServer().running() as server:
-            result = await teacher(server, tmp_path).write(problem(solution=" "), never)
-            return result, server.requests
+            one = teacher(server, tmp_path, body={"seed": None}, num_ladders=num_ladders)
+            found = [await one.write(problem(), never, num_before=visit) for visit in range(5)]
+            return [each.calls for each in found], server
 
-    result, requests = asyncio.run(run())
-    assert (result.status, requests) == ("missing_solution", [])
-
-
-@pytest.mark.parametrize(
-    ("num_chars", "status"), [(64 * 64, "ok"), (64 * 64 + 1, "generation_failed")]
-)
-def test_a_text_far_longer_than_was_asked_for_is_no_answer(tmp_path, num_chars, status):
-    # 64 tokens are asked for, and none is longer than 64 characters.
-    text = LADDER + " " * (num_chars - len(LADDER))
-    [result], *_ = ask(tmp_path, always(f"raw:{json.dumps(completion(text))}"))
-    assert result.status == status
-
-
-PASSING = {
-    "429": "rate_limited",
-    "500": "server_error",
-    "503": "server_error",
-    "408": "server_error",
-    "slow": "timeout",
-    "closed": "connection",
-    "cut": "cut_off",
-    "raw:<html>busy</html>": "garbage",
-    'raw:{"choices": []}': "garbage",
-    'raw:{"choices": [{"message": "text"}]}': "garbage",
-    "raw:" + "[" * 100_000: "garbage",
-    "raw:\x00\xff": "garbage",
-}
-
-
-@pytest.mark.parametrize("fault", PASSING)
-def test_a_passing_fault_costs_one_more_call(tmp_path, fault):
-    [result], server, _ = ask(
-        tmp_path, once(fault), is_slow=lambda body, number: fault == "slow" and number == 1
-    )
-    assert (result.status, result.calls, len(server.requests)) == ("ok", 2, 2)
-
-
-@pytest.mark.parametrize("fault", PASSING)
-def test_a_fault_that_stays_is_a_failure_with_its_name(tmp_path, fault):
-    [result], server, _ = ask(tmp_path, always(fault), is_slow=lambda body, number: fault == "slow")
-    assert (result.status, result.calls) == ("generation_failed", 3)  # 1 + 2 retries
-    assert len(server.requests) == 3
-    assert result.detail.startswith(f"{PASSING[fault]}: ")
-    assert result.hint_levels == HintLevels(())
-
-
-def test_an_endpoint_that_answers_nobody_costs_one_time_out_a_question_not_three(tmp_path):
-    results, server, _ = ask(
-        tmp_path, always("slow"), is_slow=lambda body, number: True, asked=3, num_parallel=2
-    )
-    # The first question retries once: then as many as may be under way were in vain.
-    assert [result.calls for result in results] == [2, 1, 1]
-    assert all(result.detail.startswith("timeout: ") for result in results)
-    assert len(server.requests) == 4
-
-
-def test_an_endpoint_that_answers_again_is_tried_again_as_before(tmp_path):
-    told = {1: "slow", 2: "slow", 3: "500", 4: "slow"}  # 500: somebody is there
-    [first, second], _, one = ask(
-        tmp_path,
-        lambda body, number: told.get(number) or completion(),
-        is_slow=lambda body, number: told.get(number) == "slow",
-        asked=2,
-        num_parallel=2,
-    )
-    assert (first.status, first.calls) == ("generation_failed", 2)
-    assert (second.status, second.calls) == ("ok", 3)
-
-
-@pytest.mark.parametrize("status", ["301", "400", "401", "404"])
-def test_a_refusal_is_not_tried_again(tmp_path, status):
-    [result], _, _ = ask(tmp_path, always(status))
-    assert (result.status, result.calls) == ("generation_failed", 1)
-    assert result.detail.startswith(f"refused: HTTP {status}: no:")
-
-
-@pytest.mark.parametrize("body", ["null", "5", '"text"', "[1]", '{"usage": {}}', '{"choices": 0}'])
-def test_any_json_that_is_no_completion_is_garbage(tmp_path, body):
-    [result], server, _ = ask(tmp_path, always(f"raw:{body}"))
-    assert result.detail == f"garbage: no answer: {body}"
-    assert result.calls == len(server.requests) == 3
-
-
-def test_a_body_without_end_is_garbage_after_16_mib(tmp_path):
-    [result], _, _ = ask(tmp_path, always("raw:" + " " * (17 << 20)), num_retries=0)
-    assert result.detail == "garbage: more than 16 MiB"
-
-
-def test_half_a_character_is_replaced(tmp_path):
-    # Written as \\ud800 in JSON, which no file and no tokenizer takes.
-    [result], server, _ = ask(tmp_path, always(completion("\ud800")))
-    assert (result.status, result.detail) == ("parse_failed", "no_object: ?")
-    assert result.calls == len(server.requests) == 3
-
-
-def test_a_server_that_is_not_there_is_a_connection_fault(tmp_path):
-    async def run():
-        async with ChatServer().running() as server:
-            one = teacher(server, tmp_path)
-        return await one.write(problem(), never)
-
-    result = asyncio.run(run())
-    assert result.detail.startswith("connection: ")
-
-
-def test_a_wait_that_the_server_asks_for_is_kept(tmp_path, monkeypatch):
-    waits_s = []
-
-    async def wait(seconds):
-        waits_s.append(seconds)
-
-    monkeypatch.setattr("recipe.hint.hints.teacher.wait", wait)
-    [result], _, _ = ask(tmp_path, once("429"), retry_after="30")
-    assert result.calls == 2
-    assert waits_s == [30.0]  # the backoff alone would be at most 0.001
-
-
-@pytest.mark.parametrize(
-    "wait", ["61", formatdate(4_000_000_000, usegmt=True)], ids=["seconds", "date"]
-)
-def test_a_wait_that_is_too_long_gives_up(tmp_path, wait):
-    [result], server, _ = ask(tmp_path, always("429"), retry_after=wait)
-    assert (result.status, len(server.requests)) == ("generation_failed", 1)
-
-
-@pytest.mark.parametrize("wait", ["soon", "-3", "nan", "Mon, 01 Jan 2001 00:00:00 GMT"])
-def test_a_wait_that_means_nothing_is_passed_over(tmp_path, wait):
-    [result], _, _ = ask(tmp_path, once("429"), retry_after=wait)
-    assert (result.status, result.calls) == ("ok", 2)
+    calls, server = asyncio.run(run())
+    assert calls == [1] * num_ladders + [0] * (5 - num_ladders)
+    assert all("seed" not in body for body in server.requests)
 
 
 def test_a_reply_that_is_no_ladder_is_asked_for_again_with_another_seed(tmp_path):
     texts = iter(["no hints today", LADDER])
-    [result], server, _ = ask(tmp_path, lambda body, number: completion(next(texts)))
+    [result], server = ask(tmp_path, lambda body, number: completion(next(texts)))
     assert (result.status, result.calls) == ("ok", 2)
     assert result.tokens == len("no hints today") + len(LADDER)
     first, second = server.requests
@@ -176,84 +86,100 @@ def test_a_reply_that_is_no_ladder_is_asked_for_again_with_another_seed(tmp_path
 
 def test_three_replies_without_a_ladder_are_a_parse_failure_and_paid_once(tmp_path):
     cut = completion('{"level_1": "a', finish="length")
-    results, server, _ = ask(tmp_path, always(cut), asked=2)
-    assert [result.status for result in results] == ["parse_failed"] * 2
-    assert [result.calls for result in results] == [3, 0]
-    assert results[0].detail.startswith("malformed: in a response cut at its token limit: ")
+    results, server = ask(tmp_path, always(cut), asked=2)
+    assert [(each.status, each.calls) for each in results] == [("parse_failed", n) for n in (3, 0)]
+    assert results[0].detail.startswith("missing_level: in a response cut at its token limit: ")
     assert len(server.requests) == 3
 
 
-def message(finish="length", **fields):
-    """A response whose message has these fields alone."""
-    reply = completion(finish=finish)
-    reply["choices"][0]["message"] = {"role": "assistant"} | fields
-    return reply
+FAULTS = {
+    "429": "rate_limited",
+    "500": "server_error",
+    "slow": "timeout",
+    "closed": "connection",
+    "cut": "connection",
+    "401": "refused",
+    "raw:<html>busy</html>": "garbage",
+    'raw:{"choices": []}': "garbage",
+    "raw:" + "[" * 100_000: "garbage",
+}
 
 
-@pytest.mark.parametrize(
-    "reply",
-    [completion(None), message(), message(reasoning_content="hm"), message("stop")],
-    ids=["null", "absent", "thoughts apart", "absent and ended"],
-)
-def test_a_reply_without_text_is_a_parse_failure(tmp_path, reply):
-    [result], server, _ = ask(tmp_path, always(reply))
-    assert (result.status, result.calls) == ("parse_failed", 3)
-    assert len(server.requests) == 3  # nothing is tried again as a fault
+def test_every_fault_ends_in_a_counted_record_and_a_second_run_asks_for_what_is_missing(tmp_path):
+    """40 problems, nine of which get no hint: all train."""
+    faulty = {f"way {4 * index}": fault for index, fault in enumerate(FAULTS)}
+
+    def script(body, number):
+        return faulty.get(body["messages"][1]["content"].rsplit("\n", 1)[-1]) or completion()
+
+    records, server = visits(tmp_path, script, timeout_s=3.0)
+    assert Counter(each.first_row_level for each in records) == {1: 31, 0: 9}
+    assert all(len(each.accuracies) == 2 for each in records)
+    kinds = Counter(FAULTS.values())
+    assert Counter(each.hint_fault for each in records) == kinds | {"": 31}
+    metrics = step_metrics(records, max_level=3)
+    assert {name: metrics[f"fault_{name}"] for name in kinds} == kinds
+    assert (metrics["generate_success"], metrics["generate_failed"]) == (31, 9)
+
+    records, server = visits(tmp_path, None)
+    assert len(server.requests) == 9
+    assert Counter(each.first_row_level for each in records) == {1: 40}
 
 
-def test_hints_behind_a_thought_are_read_and_kept(tmp_path):
-    results, server, _ = ask(tmp_path, always(completion(f"<think>hm</think>{LADDER}")), asked=2)
-    assert [(each.hint_levels, each.calls) for each in results] == [(HINTS, 1), (HINTS, 0)]
+def visits(folder, script, **changes):
+    """The records of one step with 40 problems that are hard without a hint, and the server."""
 
-
-def test_the_same_question_costs_nothing_the_second_time(tmp_path):
-    results, server, _ = ask(tmp_path, asked=2)
-    assert [(each.hint_levels, each.calls, each.tokens) for each in results] == [
-        (HINTS, 1, len(LADDER)),
-        (HINTS, 0, 0),
-    ]
-    assert len(server.requests) == 1
-
-
-def test_questions_asked_together_are_asked_once(tmp_path):
     async def run():
-        async with ChatServer().running() as server:
-            one = teacher(server, tmp_path)
-            results = await asyncio.gather(*(one.write(problem(), never) for _ in range(5)))
-            return results, server.requests
+        async with ChatServer(script).running() as server:
+            parts = RolloutParts(
+                method=Sage(max_level=3),
+                source=teacher(server, folder, num_parallel=40, **changes),
+                engine=ScriptedEngine({0: [0, 0], 1: [0, 1], 2: [0, 1], 3: [0, 1]}),
+                settings=HintSettings(),
+                texts=Texts(),
+            )
+            outcomes = await asyncio.gather(
+                *(
+                    PromptRollout(
+                        problem(solution=f"way {i}", problem_id=f"p{i}"), state, parts
+                    ).run(f"uid-{i}", 1)
+                    for i, state in enumerate(ProblemState() for _ in range(40))
+                )
+            )
+            return [each.record for each in outcomes], server
 
-    results, requests = asyncio.run(run())
-    assert [result.hint_levels for result in results] == [HINTS] * 5
-    assert sorted(result.calls for result in results) == [0, 0, 0, 0, 1]
-    assert len(requests) == 1
+    return asyncio.run(run())
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [{"model": "other"}, {"body": {"temperature": 0.5}}, {"body": {"seed": None}}],
-    ids=str,
-)
-def test_another_model_or_sampling_is_another_question(tmp_path, changes):
-    ask(tmp_path)
-    [result], server, _ = ask(tmp_path, **changes)
-    assert (result.calls, len(server.requests)) == (1, 1)
+def test_a_passing_fault_is_tried_again(tmp_path):
+    [result], server = ask(
+        tmp_path, lambda body, number: "500" if number == 1 else completion(), num_retries=1
+    )
+    assert (result.status, len(server.requests)) == ("ok", 2)
 
 
-@pytest.mark.parametrize(
-    ("num_ladders", "expected"), [(1, [1, 0, 0, 0, 0]), (2, [1, 1, 0, 0, 0]), (3, [1, 1, 1, 0, 0])]
-)
-def test_visits_take_the_ladders_in_turn_even_where_no_seed_is_sent(
-    tmp_path, num_ladders, expected
-):
-    async def run():
-        async with ChatServer().running() as server:
-            one = teacher(server, tmp_path, body={"seed": None}, num_ladders=num_ladders)
-            found = [await one.write(problem(), never, num_before=visit) for visit in range(5)]
-            return [each.calls for each in found], server
+def test_an_endpoint_that_answers_nobody_costs_one_time_out_a_question(tmp_path):
+    results, server = ask(
+        tmp_path, always("slow"), asked=2, num_parallel=1, timeout_s=0.2, num_retries=1
+    )
+    assert all(each.detail.startswith("timeout: ") for each in results)
+    assert len(server.requests) <= 3
 
-    calls, server = asyncio.run(run())
-    assert calls == expected
-    assert all("seed" not in body for body in server.requests)
+
+def test_a_reply_that_is_cut_before_its_text_is_a_fault_and_not_kept(tmp_path):
+    [result], _ = ask(tmp_path, always(completion(None, finish="length")))
+    assert result.detail == "garbage: ValueError: cut at its token limit before any text"
+    [result], _ = ask(tmp_path)
+    assert result.status == "ok"
+
+
+def test_a_cache_that_cannot_be_written_is_a_fault(tmp_path, monkeypatch):
+    def refuse(cache, *_):
+        raise sqlite3.OperationalError("database or disk is full")
+
+    monkeypatch.setattr(ResponseCache, "add", refuse)
+    [result], _ = ask(tmp_path)
+    assert result.detail == "cache: database or disk is full"
 
 
 def test_no_more_requests_are_under_way_than_allowed(tmp_path):
@@ -266,26 +192,80 @@ def test_no_more_requests_are_under_way_than_allowed(tmp_path):
             return server
 
     server = asyncio.run(run())
-    assert len(server.requests) == 12
-    assert server.most_at_once == 3
+    assert (len(server.requests), server.most_at_once) == (12, 3)
 
 
-def test_a_later_turn_is_asked_before_first_turns_that_wait(tmp_path):
-    """One request at a time; three first turns came before the second turn of a conversation."""
+def test_the_key_is_sent_and_shown_nowhere(tmp_path, caplog):
+    [result], server = ask(tmp_path, always("401"), api_key_env="TEACHER_KEY")
+    assert server.headers[0]["Authorization"] == f"Bearer {KEY}"
+    assert result.detail.startswith("refused: AuthenticationError: ")
+    assert "***" in result.detail
+    assert KEY not in result.detail + caplog.text + json.dumps(server.requests)
+    assert [path for path in tmp_path.rglob("*") if KEY.encode() in path.read_bytes()] == []
 
-    def turns(count):
-        return [{"role": "user", "content": str(number)} for number in range(count)]
 
+def test_what_the_environment_holds_for_another_endpoint_is_not_sent(tmp_path, monkeypatch):
+    for name in ("OPENAI_API_KEY", "OPENAI_ORG_ID", "OPENAI_PROJECT_ID"):
+        monkeypatch.setenv(name, KEY)
+    _, server = ask(tmp_path)
+    assert KEY not in repr(server.headers)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"num_parallel": 0},
+        {"num_retries": -1},
+        {"timeout_s": 0.0},
+    ],
+    ids=str,
+)
+def test_a_setting_out_of_range_is_refused(changes):
+    with pytest.raises(ConfigError, match=next(iter(changes))):
+        TeacherSettings(**changes)
+
+
+# -- before the first request ---------------------------------------------------------------------
+
+
+@pytest.fixture
+def closed_url():
+    """An address that nobody listens on while the test has it."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        yield f"http://127.0.0.1:{taken.getsockname()[1]}/v1"
+
+
+def test_an_endpoint_that_is_not_there_is_told_at_once(tmp_path, closed_url):
+    given = replace(PATIENT, base_url=closed_url, cache_dir=str(tmp_path))
+    with pytest.raises(ConfigError, match=f"{closed_url} cannot be asked: connection: "):
+        check_teacher(given, {})
+    assert "is asked again" in check_teacher(given, {}, is_elsewhere=True)
+    with pytest.raises(ConfigError, match="api_key_env=K, but"):
+        check_teacher(replace(given, api_key_env="K"), {})
+    with pytest.raises(ConfigError, match="the teacher needs"):
+        check_teacher(replace(given, model=""), {})
+    ResponseCache(tmp_path).add("key", WrittenText("text", 1))
+    assert check_teacher(given, {}) is None  # nobody has to be there
+
+
+def test_a_silent_endpoint_is_a_warning(tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}/v1"
+        given = replace(PATIENT, base_url=url, timeout_s=0.2, cache_dir=str(tmp_path))
+        assert "cannot be asked: timeout: " in check_teacher(given, {})
+
+
+@pytest.mark.parametrize("status", [200, 404, 503, 401])
+def test_any_answer_but_a_refused_key_is_somebody(tmp_path, status):
     async def run():
-        async with ChatServer(always(completion("x"))).running() as server:
-            one = teacher(server, tmp_path, num_parallel=1)
-            asked = [one.reply(turns(1), TeacherSampling(seed=seed)) for seed in (1, 2, 3)]
-            asked.append(one.reply(turns(3), TeacherSampling(seed=4)))
-            async with one._slots.held(0):
-                tasks = [asyncio.create_task(each) for each in asked]
-                while len(one._slots._waiting) < 4:
-                    await asyncio.sleep(0.001)
-            await asyncio.gather(*tasks)
-            return [len(body["messages"]) for body in server.requests]
+        async with ChatServer().running() as server:
+            server.models_status = status
+            given = replace(PATIENT, base_url=server.url, cache_dir=str(tmp_path))
+            return await asyncio.to_thread(check_teacher, given, {})
 
-    assert asyncio.run(run()) == [3, 1, 1, 1]
+    if status == 401:
+        with pytest.raises(ConfigError, match="refused: .*key"):
+            asyncio.run(run())
+    else:
+        assert asyncio.run(run()) is None

@@ -46,7 +46,6 @@ from recipe.hint.adapter.preflight.settings import (
 )
 from recipe.hint.adapter.preflight.sizes import check_sizes
 from recipe.hint.command.aliases import given_settings
-from recipe.hint.hints import teacher_settings
 from recipe.hint.methods import Method
 from recipe.hint.methods.cost import fewest_responses, most_responses
 from recipe.hint.schema import seed_at
@@ -168,12 +167,11 @@ def check_teacher(config: DictConfig, method: Method, settings: HintSettings) ->
     writes_turns = method.settings.asks_teacher
     if not (writes_turns or gives_hints):
         return []
-    teacher_settings.check_teacher(settings.teacher, os.environ)
     check_folder("hint.teacher.cache_dir", settings.teacher.cache_dir)
-    from recipe.hint.hints.teacher_reach import check_reached  # the HTTP library
+    from recipe.hint.hints import teacher  # its cache's sqlite3
 
     is_elsewhere = bool(setting(config, "preflight_only"))
-    warning = check_reached(settings.teacher, os.environ, is_elsewhere=is_elsewhere)
+    warning = teacher.check_teacher(settings.teacher, os.environ, is_elsewhere=is_elsewhere)
     return [warning] if warning else []
 
 
