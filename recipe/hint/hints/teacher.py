@@ -230,12 +230,12 @@ def check_teacher(
     Raises:
         ConfigError: Naming the address, and what came in place of an answer.
     """
+    key = _read_key(settings, environment)
     if not (settings.base_url and settings.model):
         raise ConfigError(
             "the teacher needs hint.teacher.base_url and hint.teacher.model, like "
             "hint.teacher.base_url=http://localhost:8000/v1 hint.teacher.model=NAME"
         )
-    key = _read_key(settings, environment)
     if (Path(settings.cache_dir) / CACHE_FILE).is_file():
         return None
     import openai

@@ -179,7 +179,7 @@ def test_a_cache_that_cannot_be_written_is_a_fault(tmp_path, monkeypatch):
 
     monkeypatch.setattr(ResponseCache, "add", refuse)
     [result], _ = ask(tmp_path)
-    assert result.detail == "cache: database or disk is full"
+    assert result.detail == "cache: OperationalError: database or disk is full"
 
 
 def test_no_more_requests_are_under_way_than_allowed(tmp_path):
