@@ -21,9 +21,14 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from recipe.hint.hints.base import HintResult, HintSource, WrittenText
+from recipe.hint.hints.base import (
+    HintResult,
+    HintSource,
+    TeacherSampling,
+    TeacherSettings,
+    WrittenText,
+)
 from recipe.hint.hints.leak import Equal, find_leaks, graded_equal
-from recipe.hint.hints.base import TeacherSampling, TeacherSettings
 from recipe.hint.methods import RELEASED
 from recipe.hint.prompt import Message
 from recipe.hint.settings import HintSettings, build_method, read_texts

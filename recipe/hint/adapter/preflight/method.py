@@ -20,8 +20,7 @@ from recipe.hint.adapter.preflight.settings import (
     text_of,
 )
 from recipe.hint.engine import Engine
-from recipe.hint.hints.base import WrittenText
-from recipe.hint.hints.base import TeacherSampling
+from recipe.hint.hints.base import TeacherSampling, WrittenText
 from recipe.hint.methods import Method
 from recipe.hint.prompt import Message, Texts
 from recipe.hint.rollout import PromptRollout, RolloutParts
