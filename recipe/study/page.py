@@ -250,7 +250,7 @@ def _traces(
     line: Line, runs: Sequence[Run], name: str, number: int, num_variants: int
 ) -> Iterator[dict[str, Any]]:
     """Yield a variant's band over its seeds and its line; ``meta`` has x for each axis."""
-    places = {"step": line.x}
+    places: dict[str, list[Any]] = {"step": line.x}
     for axis, names, factor in (
         ("tokens sampled", TOKENS, 1.0), ("minutes of steps", (SECONDS,), 1 / 60)
     ):  # fmt: skip
@@ -259,7 +259,7 @@ def _traces(
             for run in runs
         ]
         total = pd.DataFrame(steps).T.sort_index().sum(axis=1).cumsum() * factor / len(runs)
-        places[axis] = [float(total.get(step, 0.0)) for step in line.x]
+        places[axis] = total.reindex(line.x, fill_value=0.0).tolist()
     colour, dash = _style(number)
     trace = {"type": "scatter", "legendgroup": str(number), "name": name}
     if line.low != line.high and num_variants <= _MAX_STACKED:

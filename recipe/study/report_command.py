@@ -330,4 +330,4 @@ def _signal(run: Run) -> dict[int, float]:
     """Return step -> share of prompts with signal, as a moving mean of ``_WINDOW`` steps."""
     name = "hint/zero_signal_after"
     shares = pd.Series({row["step"]: 1 - row[name] for row in run.rows if name in row}, dtype=float)
-    return shares.rolling(_WINDOW, min_periods=1).mean().to_dict()
+    return dict(zip(shares.index, shares.rolling(_WINDOW, min_periods=1).mean(), strict=True))
