@@ -75,11 +75,6 @@ def test_a_new_run_killed_at_the_end_of_its_first_save_begins_anew(tmp_path, mon
     assert find_latest_ckpt_path(str(root)) is None
 
 
-def test_a_run_that_saves_nothing_makes_no_folder_for_checkpoints(tmp_path, monkeypatch):
-    started(monkeypatch, settings(tmp_path, save_freq=-1), 0)
-    assert not (tmp_path / "checkpoints").exists()
-
-
 def test_a_run_that_starts_over_and_dies_in_its_start_up_never_takes_up_the_former_one(tmp_path):
     saved(tmp_path / "checkpoints", 4)
     leave_former_run(settings(tmp_path, resume_mode="disable"))

@@ -55,10 +55,3 @@ def test_a_child_gets_no_file_of_the_program_for_a_closed_stream(tmp_path):
     command = f'{sys.executable} -c "{script}" out.txt <&- >&- 2>&-'
     end = subprocess.run(["bash", "-c", command], cwd=tmp_path, check=False)
     assert (end.returncode, (tmp_path / "out.txt").read_text()) == (0, "")
-
-
-@pytest.mark.parametrize("name", ["stdout", "stderr"])
-def test_the_last_words_of_a_killed_program_are_there_where_nothing_is_buffered(name):
-    code = f"import recipe.run.ending, os, sys; sys.{name}.write('last'); os._exit(0)"
-    end = subprocess.run([sys.executable, "-u", "-c", code], capture_output=True, check=False)
-    assert getattr(end, name) == b"last"

@@ -15,7 +15,6 @@ from recipe.run.checkpoints import (
     COMPLETE,
     MERGED,
     QUEUE,
-    REPLAY_FILE,
     STATE_FILE,
     complete_steps,
     drop_old,
@@ -244,20 +243,6 @@ def test_what_the_run_was_resumed_from_stays_for_the_same_command(tmp_path):
     assert complete_steps(tmp_path) == [80, 90, 95]
 
 
-def test_what_serves_with_weights_that_verl_has_removed_goes_with_them(tmp_path):
-    lay(tmp_path, 3, 6)
-    for folder in tmp_path.glob("global_step_*"):
-        (folder / REPLAY_FILE).write_text("much")
-        (folder / QUEUE).mkdir()
-        (folder / QUEUE / "rows.pkl").write_text("more")
-    shutil.rmtree(tmp_path / "global_step_3" / "actor")
-    drop_old(tmp_path, 6)
-    left = sorted(str(path.relative_to(tmp_path)) for path in tmp_path.glob(f"*/{REPLAY_FILE}"))
-    assert left == [f"global_step_6/{REPLAY_FILE}"]
-    assert [path.parent.name for path in tmp_path.glob(f"*/{QUEUE}")] == ["global_step_6"]
-    assert complete_steps(tmp_path) == [6]
-
-
 def test_a_step_that_is_written_over_loses_the_parts_of_another_number_of_processes(tmp_path):
     # 4 processes saved step 3 before; now 2 do: model_world_size_4_* beside model_world_size_2_*
     # could not be merged.
@@ -343,14 +328,6 @@ def test_a_checkpoint_has_the_size_of_policy_critic_and_slow_target(policy, crit
     assert checkpoint_bytes(config, None, 0, has_target=False) is None
     OmegaConf.update(config, "actor_rollout_ref.model.lora_rank", 8, force_add=True)
     assert checkpoint_bytes(config, 1000, 500, has_target=True) == expected[3]
-
-
-def test_a_line_is_never_added_to_what_a_full_disk_left_of_one(tmp_path):
-    folder = RunFolder(tmp_path)
-    for left, kept in (('{"step": 3}\n{"st', '{"step": 3}\n'), ('{"step": 4, "h', ""), ("", "")):
-        folder.metrics.write_text(left)
-        folder.append_metrics(4, {"loss": 1})
-        assert folder.metrics.read_text() == kept + '{"step": 4, "loss": 1}\n'
 
 
 @pytest.mark.parametrize("lines", ["", '{"step": 0, "val": 1}\n{"step": 3, "val": 1}\n'])

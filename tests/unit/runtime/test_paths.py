@@ -26,13 +26,6 @@ def test_what_is_here_becomes_absolute(here, name):
     assert OmegaConf.select(config, name) == str(here / "mine")
 
 
-@pytest.mark.parametrize("name", FOLDERS)
-def test_a_folder_that_is_still_to_be_made_becomes_absolute(here, name):
-    config = with_setting(name, "new/folder")
-    make_absolute(config)
-    assert OmegaConf.select(config, name) == str(here / "new/folder")
-
-
 @pytest.mark.parametrize("name", SOURCES)
 @pytest.mark.parametrize(
     "value", ["Qwen/Qwen2.5-7B", "pkg://a.b", "file://mine/a.py", "hdfs://host/a", None]

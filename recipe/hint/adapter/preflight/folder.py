@@ -212,7 +212,7 @@ def check_same_run(config: DictConfig) -> list[str]:
     """
     root, checkpoint = Path(setting(config, "hint.run_dir")), _checkpoint(config)
     said = said_of(checkpoint) if checkpoint else {}
-    digests = {TRAIN: said.get("train_files"), **said.get("text_files", {})}
+    digests = {TRAIN: said.get("train_files")}
     if checkpoint and not is_within(setting(config, CHECKPOINTS), checkpoint):
         _check_content(config, checkpoint, {TRAIN: digests[TRAIN]})
         return []
