@@ -14,7 +14,8 @@ from hydra.errors import HydraException
 from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
 
-from recipe.hint.adapter.preflight.machine import has_gpu
+from recipe import REPOSITORY
+from recipe.hint.adapter.preflight.machine import check_machine, has_gpu
 from recipe.hint.command.aliases import resolve_aliases
 from recipe.hint.command.compose import (
     CONFIG_DIR,
@@ -76,7 +77,7 @@ def run_command(
     Args:
         script: The program, which runs each job of a sweep.
         argv: The arguments for Hydra.
-        start: Starts a run; sections and keys have been checked, the environment is set.
+        start: Starts a run; keys have been checked, the environment is set.
         own_arguments: Further arguments of the program.
         runs_here: Whether ``start`` trains in this process tree, not through other commands.
     """
@@ -93,16 +94,13 @@ def run_command(
             # In here too: Hydra would print the overrides beside an error that passes through it.
             with settings_errors_in_one_line():
                 from recipe.hint.adapter.models import check_is_reached, choose_attention
-                from recipe.hint.adapter.preflight.keys import check_keys
-                from recipe.hint.adapter.preflight.machine import check_machine
-                from recipe.hint.adapter.preflight.settings import check_sections, setting
+                from recipe.hint.adapter.preflight.settings import check_keys
                 from recipe.run.environment import set_environment
 
-                check_sections(config)
+                check_keys(config)
                 # Before the libraries that read the environment when they are imported.
                 set_environment(config)
-                check_keys(config)
-                if setting(config, "trainer.device") == "cuda" and not has_gpu():
+                if config.trainer.device == "cuda" and not has_gpu():
                     check_machine(config)  # before a model is asked for over the network
                 check_is_reached(config)
                 with warm_processes(config) if runs_here else contextlib.nullcontext():
@@ -120,9 +118,8 @@ def warm_processes(config: DictConfig) -> contextlib.AbstractContextManager[Any]
 
     Does nothing for processes of a cluster that already runs, or with ``HINT_NO_FORK_SERVER=1``.
     """
-    other_cluster = config.ray_kwargs.ray_init.get("address") or os.environ.get("RAY_ADDRESS")
-    has_nodes = (config.trainer.nnodes or 1) > 1
-    is_off = other_cluster or has_nodes or os.environ.get("HINT_NO_FORK_SERVER")
+    is_off = {"RAY_ADDRESS", "HINT_NO_FORK_SERVER"} & os.environ.keys()
+    is_off = is_off or config.ray_kwargs.ray_init.get("address") or config.trainer.nnodes > 1
     if config.preflight_only or config.trainer.device != "cpu" or is_off:
         return contextlib.nullcontext()
     from recipe.laptop.fork_server_process import fork_server
@@ -139,20 +136,19 @@ def read_command(argv: Sequence[str]) -> tuple[list[str], list[str]]:
     """
     os.environ.setdefault("HYDRA_FULL_ERROR", "1")
     set_config_paths()
-    options, settings, action = split_command(resolve_aliases(tidied(argv)))
-    if action == "help":
+    options, settings = split_command(resolve_aliases(tidied(argv)))
+    if {"-h", "--help"} & {*options}:
         name = Path(sys.argv[0]).name
         program = f"python recipe/hint/{name}" if name.endswith(".py") else name
-        configs = Path(os.environ["HINT_REPO"], "configs")
-        print(help_text(primary_config(CONFIG_DIR), configs, program))
+        print(help_text(primary_config(), REPOSITORY / "configs", program))
         sys.exit()
-    if action == "hydra":
+    if {"-sc", "--shell-completion", "--hydra-help"} & {*options}:
         # A shell sets what is to be completed; without one, list the sections.
         os.environ.setdefault("COMP_LINE", "python main_hint.py ")
         return options, settings
     settings, notice = choose_hardware(settings, has_gpu())
     # Programs read what --cfg prints.
-    if notice and action == "run":
+    if notice and not any(each.startswith(("-c", "--c", "-i", "--i")) for each in options):
         print(notice, flush=True)
     return options, settings
 
@@ -164,7 +160,7 @@ def settings_errors_in_one_line() -> Iterator[None]:
         try:
             yield
         except (HydraException, OmegaConfBaseException) as error:  # some are OSErrors too
-            raise ConfigError(explain(error, sys.argv[1:], CONFIG_DIR)) from error
+            raise ConfigError(explain(error, sys.argv[1:])) from error
 
 
 if __name__ == "__main__":

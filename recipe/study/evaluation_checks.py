@@ -8,11 +8,10 @@ from omegaconf import DictConfig
 
 from recipe.hint.adapter.preflight import data
 from recipe.hint.adapter.preflight.folder import check_places
-from recipe.hint.adapter.preflight.keys import check_reward, check_values
 from recipe.hint.adapter.preflight.machine import check_machine
-from recipe.hint.adapter.preflight.method import check_conversations
 from recipe.hint.adapter.preflight.model import MODEL, Model, load_model
 from recipe.hint.adapter.preflight.run import (
+    check_reward,
     check_teacher,
     devices_line,
     lengths_line,
@@ -21,7 +20,13 @@ from recipe.hint.adapter.preflight.run import (
     resolved,
     seed_engines,
 )
-from recipe.hint.adapter.preflight.settings import MODEL_NODE, ROLLOUT, read_sizes, setting
+from recipe.hint.adapter.preflight.settings import (
+    MODEL_NODE,
+    ROLLOUT,
+    check_values,
+    read_sizes,
+    setting,
+)
 from recipe.hint.command.aliases import given_settings
 from recipe.hint.settings import (
     build_method,
@@ -82,11 +87,10 @@ def preflight_evaluation(config: DictConfig, argv: Sequence[str] = ()) -> list[s
     check_reward(config, settings)
     unchecked = check_machine(config)
     check_places(config)
-    files = data.read_files(config, VAL)
-    data.check_unique_in_source(files)  # one benchmark may be spread over files
+    files = data.read_files(config, VAL, by_source=True)  # a benchmark may be spread over files
     model, served = _served_model(config)
     lengths = data.check_lengths(config, model, val=files)
-    check_conversations(config, method, model, read_texts(settings), files)
+    data.check_conversations(config, method, model, read_texts(settings), files)
     folder = evaluation_folder(config)
     paths = [file.path for file in files]
     drawn_with = evaluation_settings(config, paths, played_turns(config)) | {"model": served}

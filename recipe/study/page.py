@@ -22,7 +22,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from omegaconf import OmegaConf
 from plotly.offline import get_plotlyjs
 
-from recipe.hint.command.compose import CONFIG_DIR, primary_config, set_config_paths
+from recipe.hint.command.compose import primary_config, set_config_paths
 from recipe.hint.credit.rows import has_signal
 from recipe.run.rows import accuracies
 from recipe.study.estimators import t_quantile, wilson_interval
@@ -375,7 +375,7 @@ def _settings(runs: Sequence[Run]) -> list[tuple[str, str, list[str], bool]]:
     What follows from another setting by default is listed where the runs differ in it.
     """
     set_config_paths()
-    usual = _leaves(OmegaConf.to_container(primary_config(CONFIG_DIR), resolve=False))
+    usual = _leaves(OmegaConf.to_container(primary_config(), resolve=False))
     given, rows = [_leaves(run.config) for run in runs], []
     for name in sorted(set().union(*given) - {*_PLACES, ""}):
         values = [each.get(name, "-") for each in given]

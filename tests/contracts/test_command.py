@@ -201,7 +201,7 @@ def test_the_help_is_one_screen_with_methods_presets_and_twenty_settings(tmp_pat
     settings = [
         line.split()[0].split("=") for line in lines if line.startswith("  ") and "=" in line
     ]
-    node = OmegaConf.to_container(primary_config(CONFIG_DIR), resolve=False)
+    node = OmegaConf.to_container(primary_config(), resolve=False)
     assert len(settings) == 20
     assert {name for name, *_ in settings} <= set(flat_names(node))
     assert ["data.train_batch_size", str(node["data"]["train_batch_size"])] in settings
@@ -212,7 +212,7 @@ def test_the_help_follows_the_registry_the_folders_and_the_defaults(tmp_path, mo
     monkeypatch.setitem(METHODS, "socratic", METHODS["grpo"])
     (tmp_path / "hardware").mkdir()
     (tmp_path / "hardware/abacus.yaml").touch()
-    config = primary_config(CONFIG_DIR)
+    config = primary_config()
     config.hint.max_level = 17
     text = help_text(config, tmp_path)
     assert [word for word in ("socratic", "abacus", "hint.max_level=17") if word not in text] == []

@@ -11,7 +11,7 @@ from omegaconf import OmegaConf
 
 from recipe import REPOSITORY
 from recipe.hint.command.aliases import resolve_aliases
-from recipe.hint.command.compose import CONFIG_DIR, choose_hardware, explain
+from recipe.hint.command.compose import choose_hardware, explain
 from recipe.hint.methods import METHODS
 
 pytestmark = pytest.mark.slow
@@ -80,4 +80,4 @@ def test_a_new_field_of_a_request_without_its_plus_is_told_the_plus(composed):
     argv = ["hint.teacher.body={max_completion_tokens:2048}"]
     with pytest.raises(ConfigCompositionException) as caught:
         composed("hardware=laptop", *argv)
-    assert "a + in front: '+hint.teacher.body=...'" in explain(caught.value, argv, CONFIG_DIR)
+    assert "a + in front: '+hint.teacher.body=...'" in explain(caught.value, argv)

@@ -18,7 +18,7 @@ from hydra.errors import MissingConfigException
 from recipe.hint import main_hint
 from recipe.hint.adapter import models
 from recipe.hint.adapter.preflight import machine as preflight_machine
-from recipe.hint.command.aliases import _of_file
+from recipe.hint.command.aliases import _of_experiment
 from recipe.hint.command.compose import explain
 from recipe.hint.hints.base import WrittenText
 from recipe.hint.hints.teacher import ResponseCache
@@ -118,7 +118,7 @@ def test_an_experiment_of_the_embedded_worlds_runs_as_it_is(name, tmp_path, monk
 ARMS = [
     pytest.param(run, id=f"{path.stem} {run.arm}")
     for path in sorted((ROOT / "configs/campaign").glob("*.yaml"))
-    for run in read_campaign(path).runs()
+    for run in read_campaign(path).plans()
     if run.name.endswith("seed-1")
 ]
 
@@ -145,7 +145,7 @@ def says(run):
     small = {"ghpo": 112, "table1_sft": 64, "archer_math": 128}
     is_turns = re.fullmatch(r"(\w+_)?(score|archer)_\w+", name)
     batch = small.get(name, 32 if is_turns else 128)
-    method = settings.get("trainer.method") or _of_file(name, "trainer.method")
+    method = settings.get("trainer.method") or _of_experiment(name, "trainer.method")
     turns = {"score": 2, "score-guided": 3, "mlmt": 3, "archer": 1, "sft": 0}
     own = {"ghpo": "solution_prefix", "scaf": "dataset", "archer": "several turns"}
     own |= dict.fromkeys(("grpo", "luffy", "sft"), "without hints")
@@ -185,4 +185,4 @@ def test_an_old_name_of_an_experiment_is_refused_with_the_new_one(run, composed)
     argv = [f"experiment={run['replaces']}"]
     with pytest.raises(MissingConfigException) as caught:
         composed(*argv)
-    assert explain(caught.value, argv, main_hint.CONFIG_DIR).endswith(message)
+    assert explain(caught.value, argv).endswith(message)

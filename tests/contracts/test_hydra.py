@@ -11,7 +11,7 @@ from verl.utils.config import omega_conf_to_dataclass
 from verl.workers.config import HFModelConfig, RolloutConfig
 
 from recipe import REPOSITORY
-from recipe.hint.adapter.preflight.keys import check_keys
+from recipe.hint.adapter.preflight.settings import check_keys
 from recipe.hint.settings import HintSettings, read_settings
 
 pytestmark = pytest.mark.usefixtures("config_paths")

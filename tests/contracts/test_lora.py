@@ -1,7 +1,6 @@
 """What verl sends of a model with a LoRA adapter."""
 
 import inspect
-import json
 
 import pytest
 import torch
@@ -14,8 +13,6 @@ from verl.workers.engine_workers import ActorRolloutRefWorker
 
 from recipe import REPOSITORY
 from recipe.hint.adapter.models import read_base_of_adapter
-from recipe.hint.adapter.preflight.model import check_adapter
-from recipe.run.errors import ConfigError
 
 
 def test_to_devices_of_their_own_verl_sends_the_model_without_its_adapter(monkeypatch):
@@ -55,31 +52,3 @@ def test_under_an_adapter_vllm_reads_the_model_itself_and_verl_sends_the_adapter
     assert config.actor_rollout_ref.rollout.load_format == expected
     worker = inspect.getsource(ActorRolloutRefWorker)
     assert 'base_sync_done: bool = "dummy" not in self.config.rollout.load_format' in worker
-
-
-@pytest.mark.parametrize(
-    ("rank", "found", "message"),
-    [
-        (8, {"r": 8}, None),
-        (0, {"r": 8}, "has the rank 8, and .*lora_rank is 0; give .*lora_rank=8"),
-        (4, {"r": 8}, "has the rank 8, and .*lora_rank is 4"),
-        (8, {"r": 8, "use_rslora": True}, "has use_rslora: .*without it"),
-        (
-            8,
-            {"r": 8, "rank_pattern": {"q_proj": 4}, "modules_to_save": ["lm_head"]},
-            "rank_pattern, m",
-        ),
-        (8, {}, "has no adapter_config.json with the rank r"),
-        (8, None, "has no adapter_config.json with the rank r"),
-    ],
-)
-def test_a_given_adapter_is_one_that_verl_trains_and_an_export_adds(tmp_path, rank, found, message):
-    if found is not None:
-        (tmp_path / "adapter_config.json").write_text(json.dumps(found))
-    model = {"lora_adapter_path": str(tmp_path), "lora_rank": rank}
-    config = OmegaConf.create({"actor_rollout_ref": {"model": model}})
-    if message is None:
-        check_adapter(config)
-    else:
-        with pytest.raises(ConfigError, match=message):
-            check_adapter(config)

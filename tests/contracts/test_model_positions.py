@@ -1,14 +1,12 @@
 """What a model must have for a run: verl, vLLM, the checks and the engines must agree on it."""
 
 import math
-import re
-import shutil
 from types import SimpleNamespace
 
 import pytest
 from engines import run_process
 from omegaconf import OmegaConf
-from transformers import AutoTokenizer, Gemma3Config, Qwen2Config
+from transformers import AutoTokenizer, Gemma3Config
 from verl.workers.rollout.utils import get_max_position_embeddings
 
 from recipe import REPOSITORY
@@ -17,11 +15,8 @@ from recipe.hint.adapter.preflight.machine import has_gpu
 from recipe.hint.adapter.preflight.model import (
     CPU_HEAD_SIZES,
     check_bucket,
-    check_critic_model,
-    check_head_size,
     load_model,
 )
-from recipe.hint.adapter.preflight.settings import read_sizes
 from recipe.hint.settings import read_settings
 from recipe.run.errors import ConfigError
 
@@ -48,30 +43,6 @@ def test_a_model_with_its_text_settings_in_a_part_of_their_own_has_a_context(con
     assert get_max_position_embeddings(model) == 96
     # 95 tokens leave room for one more.
     assert builder._client.has_room([0] * 95) and not builder._client.has_room([0] * 96)
-
-
-@pytest.mark.parametrize(
-    ("changed", "says"),
-    [
-        ({}, ""),
-        ({"tokenizer": lambda text: text.replace('"!": 3', '"!!": 3')}, "another vocabulary"),
-        ({"config": lambda text: re.sub(r"(max_position\w+.: )\d+", r"\1 8", text)}, "has 8 pos"),
-        ({"config": lambda text: "{"}, "cannot be read"),
-    ],
-)
-def test_a_critic_of_another_model_must_read_the_policys_tokens(composed, tmp_path, changed, says):
-    shutil.copytree(REPOSITORY / "data/tiny/base", tmp_path / "critic")
-    for name, change in changed.items():
-        path = tmp_path / f"critic/{name}.json"
-        path.write_text(change(before := path.read_text()))
-        assert path.read_text() != before
-    config = composed("hardware=laptop", f"critic.model.path={tmp_path / 'critic'}")
-    model = load_model(config)
-    if not says:
-        check_critic_model(config, model, read_sizes(config))
-        return
-    with pytest.raises(ConfigError, match=rf"^critic\.model\.path=.*{says}"):
-        check_critic_model(config, model, read_sizes(config))
 
 
 POSITIONS = "actor_rollout_ref.model.override_config.max_position_embeddings"
@@ -101,31 +72,11 @@ def test_positions_are_those_that_verl_and_vllm_are_given(composed, given, conte
     assert load_model(config).context == context
 
 
-def test_a_critic_has_the_positions_that_verl_gives_it(composed, tmp_path):
-    shutil.copytree(REPOSITORY / "data/tiny/base", tmp_path / "critic")
-    few = "+critic.model.override_config.max_position_embeddings=8"
-    config = composed("hardware=laptop", f"critic.model.path={tmp_path / 'critic'}", few)
-    with pytest.raises(ConfigError, match="has 8 positions"):
-        check_critic_model(config, load_model(config), read_sizes(config))
-
-
 @pytest.mark.skipif(has_gpu(), reason="needs vLLM's CPU build")
 def test_the_head_sizes_known_on_a_cpu_are_those_of_vllm():
     from vllm.v1.attention.backends.cpu_attn import CPUAttentionBackend
 
     assert list(CPU_HEAD_SIZES) == CPUAttentionBackend.get_supported_head_sizes()
-
-
-@pytest.mark.parametrize(("heads", "size"), [(4, 24), (1, 96), (3, 32)])
-def test_heads_without_attention_on_a_cpu_are_refused(config, heads, size):
-    model = Qwen2Config(hidden_size=96, num_attention_heads=heads)  # 96 / 4 = 24
-    if size in CPU_HEAD_SIZES:
-        assert check_head_size(config, model, "small") is None
-        return
-    with pytest.raises(ConfigError, match=r"small has attention heads of 24 dimensions.* 32, 64"):
-        check_head_size(config, model, "small")
-    config.trainer.device = "cuda"
-    assert check_head_size(config, model, "small") is None
 
 
 BUCKET = "actor_rollout_ref.rollout.checkpoint_engine.update_weights_bucket_megabytes"
@@ -146,7 +97,7 @@ def test_a_weight_above_the_bucket_of_the_sync_is_refused_on_a_cpu(config, name,
     if needed_mb <= 2048:
         check_bucket(config, sizes, name)
     else:
-        with pytest.raises(ConfigError, match=rf"{BUCKET}=2048 .*{name}.*give {needed_mb} or more"):
+        with pytest.raises(ConfigError, match=rf"{BUCKET}=2048: .*{name}.*give {needed_mb} "):
             check_bucket(config, sizes, name)
     OmegaConf.update(config, BUCKET, needed_mb)
     check_bucket(config, sizes, name)
@@ -157,31 +108,6 @@ def test_a_weight_above_the_bucket_of_the_sync_is_refused_on_a_cpu(config, name,
     config.actor_rollout_ref.actor.fsdp_config.model_dtype = "bf16"
     OmegaConf.update(config, BUCKET, 2048)
     check_bucket(config, sizes, name)
-
-
-def test_a_bucket_that_shared_memory_cannot_hold_is_refused_on_a_cpu(config, monkeypatch):
-    # A container has 64 MB unless it is given more. 20 weights of 2^20 x 4 bytes: 80 MB.
-    monkeypatch.setattr("shutil.disk_usage", lambda path: SimpleNamespace(free=64 * 2**20))
-    sizes = [2**20] * 20
-    with pytest.raises(ConfigError, match=rf"80 MB of shared.* 64 MB free.*{BUCKET}=4 or more"):
-        check_bucket(config, sizes, "large")
-    check_bucket(config, sizes[:16], "small enough")
-    OmegaConf.update(config, BUCKET, 64)  # the weights go in two buckets
-    check_bucket(config, sizes, "large")
-    OmegaConf.update(config, BUCKET, 2048)
-    config.trainer.device = "cuda"
-    check_bucket(config, sizes, "large")
-
-
-def test_the_largest_weight_is_read_from_the_headers_of_the_model(config):
-    # The embedded model: every weight is far below 1 MB, the bucket is a whole number of them.
-    OmegaConf.update(config, BUCKET, 1)
-    load_model(config)
-    OmegaConf.update(config, BUCKET, 0)
-    with pytest.raises(
-        ConfigError, match=f"{BUCKET}=0 is below the largest weight.*give 1 or more"
-    ):
-        load_model(config)
 
 
 @pytest.mark.long

@@ -12,7 +12,7 @@ from transformers import AutoConfig, GenerationConfig
 from recipe import REPOSITORY
 from recipe.hint.adapter.chat_template import Renderer
 from recipe.hint.adapter.preflight import data
-from recipe.hint.adapter.preflight.method import check_conversations
+from recipe.hint.adapter.preflight.data import check_conversations
 from recipe.hint.adapter.preflight.model import load_model as read_model
 from recipe.hint.prompt import Texts
 from recipe.hint.settings import build_method, settings_of

@@ -1,6 +1,5 @@
 """Misspelt keys, resuming, services and templates, as the preflight sees them."""
 
-import copy
 import json
 import shutil
 
@@ -8,9 +7,7 @@ import pytest
 from omegaconf import OmegaConf
 
 from recipe.hint.adapter.preflight.folder import SAME, check_same_run
-from recipe.hint.adapter.preflight.keys import check_keys
-from recipe.hint.adapter.preflight.machine import _has_key_of_wandb, check_sockets
-from recipe.hint.adapter.preflight.model import _unread_options
+from recipe.hint.adapter.preflight.settings import check_keys
 from recipe.hint.command.compose import tidied
 from recipe.run.checkpoints import digests_of_run, mark_complete
 from recipe.run.errors import ConfigError
@@ -145,53 +142,6 @@ def test_the_settings_that_define_a_run_are_there(run):
     assert set(found) <= {"reward.reward_kwargs", "data.apply_chat_template_kwargs"}
 
 
-@pytest.mark.parametrize(
-    ("environ", "expected"),
-    [
-        ({}, False),
-        ({"WANDB_API_KEY": "x"}, True),
-        ({"WANDB_MODE": "offline"}, True),
-        ({"WANDB_MODE": "online"}, False),
-        ({"NETRC": "{d}/netrc"}, True),
-        ({"NETRC": "{d}/netrc", "WANDB_BASE_URL": "https://wandb.example.org"}, False),
-    ],
-)
-def test_wandb_has_a_key_or_needs_none(tmp_path, monkeypatch, environ, expected):
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "netrc").write_text("machine api.wandb.ai login user password key\n")
-    environ = {name: text.replace("{d}", str(tmp_path)) for name, text in environ.items()}
-    assert _has_key_of_wandb(environ) is expected
-
-
-def test_the_longest_temporary_folder_is_as_long_as_is_said(composed, monkeypatch):
-    config = composed("hardware=laptop")
-    monkeypatch.delenv("RAY_TMPDIR", raising=False)
-    # 107 bytes of a path less a / and the 70 below it.
-    for length, fits in ((39, True), (41, False)):
-        monkeypatch.setenv("TMPDIR", "/" + "a" * (length - 1))
-        if fits:
-            check_sockets(config)
-            continue
-        with pytest.raises(ConfigError, match="TMPDIR=/aaa.* a folder of at most "):
-            check_sockets(config)
-
-
-@pytest.mark.parametrize(
-    ("options", "told"),
-    [
-        ({}, []),
-        ({"enable_thinking": False}, []),
-        ({"enable_thinkin": False}, ["did you mean enable_thinking?"]),
-        ({"date_string": "x"}, ["it reads enable_thinking, messages"]),
-    ],
-)
-def test_a_variable_that_the_template_does_not_read_is_said(options, told):
-    template = "{% for each in messages %}{% if enable_thinking %}{{ each }}{% endif %}{% endfor %}"
-    lines = _unread_options(template, options)
-    assert len(lines) == len(told) and all(a in b for a, b in zip(told, lines, strict=True))
-
-
 def test_a_method_is_found_in_any_letters_and_a_home_in_any_list(monkeypatch):
     monkeypatch.setenv("HOME", "/home/me")
     given = ["trainer.method=SAGE_Light", "data.val_files=[~/a,~/b]", "hint.run_dir=~/x", "~data"]
@@ -201,9 +151,3 @@ def test_a_method_is_found_in_any_letters_and_a_home_in_any_list(monkeypatch):
         "hint.run_dir=/home/me/x",
         "~data",
     ]
-
-
-def test_settings_are_not_changed_by_the_comparison(run):
-    before = copy.deepcopy(run)
-    check_same_run(run)
-    assert run == before

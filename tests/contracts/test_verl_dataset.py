@@ -22,10 +22,8 @@ from verl.utils.dataset.rl_dataset import RLHFDataset, collate_fn
 from recipe import REPOSITORY
 from recipe.hint import main_prepare
 from recipe.hint.adapter.dataset import RowDataset
-from recipe.hint.adapter.preflight.data import check_alike
-from recipe.problems.columns import MEDIA, RESERVED, ProblemFile, make_row, read_problems
+from recipe.problems.columns import MEDIA, RESERVED, make_row, read_problems
 from recipe.problems.schema import problem_from_row
-from recipe.run.errors import DataError
 
 ROWS = {
     "maths": {
@@ -87,35 +85,6 @@ def with_columns(path, row_id, **columns):
     row["extra_info"]["index"] = row_id
     pq.write_table(pa.Table.from_pylist([row]), path)
     return path
-
-
-@pytest.mark.parametrize(
-    ("first", "second", "is_alike"),
-    [
-        ({}, {}, True),
-        ({"hint_level_1": "a"}, {"hint_level_1": None}, True),
-        ({"hint_level_1": "a"}, {}, True),
-        ({"hint_level_1": "a"}, {"hint_level_1": ["a"]}, False),
-        ({"row_id": 7}, {"row_id": "x"}, False),  # a release's file and an own one
-        ({"solution": None}, {"solution": "Count."}, True),
-    ],
-)
-def test_files_that_verl_cannot_put_together_are_refused_before_the_start(
-    tmp_path, load, first, second, is_alike
-):
-    paths = [
-        with_columns(tmp_path / f"{number}.parquet", **({"row_id": f"id {number}"} | columns))
-        for number, columns in enumerate((first, second))
-    ]
-    files = [ProblemFile(str(path), [], "") for path in paths]
-    if is_alike:
-        check_alike(files, "data.train_files")
-        assert len(load(*paths)) == 2
-    else:
-        with pytest.raises(DataError, match="1.parquet and .*0.parquet .* cannot be put"):
-            check_alike(files, "data.train_files")
-        with pytest.raises(ValueError, match="features"):
-            load(*paths)
 
 
 @pytest.mark.parametrize("name", LAYOUTS)

@@ -7,15 +7,14 @@ from dataclasses import fields
 from omegaconf import DictConfig, OmegaConf
 
 from recipe.hint.adapter.engine import Grader
+from recipe.hint.adapter.preflight.settings import FUNCTION, KWARGS
 from recipe.hint.settings import VerifySettings
 from recipe.run.errors import ConfigError
 from recipe.verify.options import GradeOptions
 from recipe.verify.overlong import Overlong
 from recipe.verify.pool.workers import VerifierPool
 
-FUNCTION = "reward.custom_reward_function"
 MANAGER = "reward.reward_manager.name"
-KWARGS = "reward.reward_kwargs"
 _BUFFER = f"{KWARGS}.overlong_buffer_cfg"
 
 

@@ -13,9 +13,6 @@ from omegaconf import DictConfig, OmegaConf
 
 from recipe.hint.methods import METHODS
 
-_WIDTH = 100
-_LONGEST_LIST = 12  # lines
-_COLUMN = 54
 # The settings that matter -> what they are; their values are read from the configuration.
 _SETTINGS = {
     "trainer.method": "the method",
@@ -39,7 +36,6 @@ _SETTINGS = {
     "trainer.eval_only": "only evaluate data.val_files",
     "preflight_only": "check everything, start nothing",
 }
-_METHOD_COLUMN = 2 + max(map(len, METHODS))
 _REST = (
     "All settings, with comments: recipe/hint/config/hint_trainer.yaml. --cfg job: the values now.",
     "-m NAME=A,B: one run after another. -sc install=bash: completion. --hydra-help: all options.",
@@ -59,28 +55,19 @@ def help_text(config: DictConfig, configs: Path, program: str = "hint-train") ->
         "Train a language model with hint-guided reinforcement learning on verl, or evaluate one.",
         f"usage: {program} [hardware=NAME] [experiment=NAME] [NAME=VALUE ...]",
         "methods (trainer.method=NAME, docs/methods/):",
-        *(
-            f"  {name:{_METHOD_COLUMN}}{(cls.__doc__ or '').splitlines()[0]}"
-            for name, cls in METHODS.items()
-        ),
     ]
-    for title, names in {
-        "machines (hardware=NAME, configs/hardware/)": _files(configs / "hardware"),
-        "experiments (experiment=NAME, configs/experiment/)": _files(configs / "experiment"),
-    }.items():
-        text = f"{title}: {', '.join(names) or 'none'}"
-        listed = textwrap.wrap(text, _WIDTH, subsequent_indent="  ", break_on_hyphens=False)
-        if len(listed) > _LONGEST_LIST:
-            listed[_LONGEST_LIST - 1 :] = ["  and more in that folder"]
-        lines += listed
+    width = 2 + max(map(len, METHODS))
+    lines += [
+        f"  {name:{width}}{(cls.__doc__ or '').splitlines()[0]}" for name, cls in METHODS.items()
+    ]
+    for title, group in (("machines", "hardware"), ("experiments", "experiment")):
+        names = ", ".join(sorted(path.stem for path in (configs / group).glob("*.yaml")))
+        text = f"{title} ({group}=NAME, configs/{group}/): {names}"
+        lines += textwrap.wrap(text, 100, subsequent_indent="  ", break_on_hyphens=False)
     lines.append("settings that matter, with their defaults (presets change some):")
     node: Any = OmegaConf.to_container(config, resolve=False)
     for name, meaning in _SETTINGS.items():
         value = functools.reduce(operator.getitem, name.split("."), node)
         shown = value if isinstance(value, str) else json.dumps(value)  # null, true
-        lines.append(f"  {f'{name}={shown}':{_COLUMN}}  {meaning}")
+        lines.append(f"  {f'{name}={shown}':54}  {meaning}")
     return "\n".join([*lines, *_REST])
-
-
-def _files(folder: Path) -> list[str]:
-    return sorted(path.stem for path in folder.glob("*.yaml"))

@@ -6,7 +6,7 @@ import contextlib
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,9 @@ from omegaconf import DictConfig, OmegaConf
 
 from recipe.hint.adapter.preflight.settings import (
     ACTOR,
+    FUNCTION,
+    KWARGS,
+    MODEL_NODE,
     ROLLOUT,
     files_of,
     leaves,
@@ -22,7 +25,6 @@ from recipe.hint.adapter.preflight.settings import (
     setting,
     text_of,
 )
-from recipe.hint.adapter.rewards import FUNCTION
 from recipe.hint.methods import METHODS
 from recipe.run.checkpoints import (
     check_resumable,
@@ -40,49 +42,46 @@ from recipe.run.errors import ConfigError, one_line
 from recipe.run.paths import CHECKPOINTS, DATA_FILES, FOLDERS, SOURCES, TRAIN
 from recipe.run.typed import read_json, read_yaml
 
-# File systems allow 255 bytes; backends append something to the name.
-_LONGEST_NAME = 200
-_KEPT = ("trainer.max_actor_ckpt_to_keep", "trainer.max_critic_ckpt_to_keep")
+_LONGEST_NAME = 200  # file systems allow 255 bytes; backends append something
+_KEPT = names("trainer", "max_actor_ckpt_to_keep max_critic_ckpt_to_keep")
+_MODEL = f"{MODEL_NODE}.path"
+_OTHER = "give another trainer.experiment_name"
+# verl writes a file per trainer process, and can be resumed only with as many.
 _DEVICES = "trainer.nnodes x trainer.n_gpus_per_node"
-_MODEL = "actor_rollout_ref.model.path"
-_SHOWN = 4
-
-# What must be as it was for a run to be resumed, beside the settings of its method: a setting, or a
-# section with all that is in it. Files and models are compared by content.
-SAME = (
-    *names("trainer", "method v1.trainer_mode"),
-    *("algorithm.adv_estimator", "algorithm.use_kl_in_reward", "algorithm.kl_ctrl"),
-    *names(
-        "algorithm", "gamma lam norm_adv_by_std_in_grpo rollout_correction filter_groups.enable"
-    ),
-    *names("reward", "custom_reward_function reward_manager.name reward_kwargs"),
-    *names("actor_rollout_ref.model", "path lora_rank lora_alpha target_modules lora_adapter_path"),
-    *("actor_rollout_ref.model.custom_chat_template", "data.apply_chat_template_kwargs"),
-    *names("data", "train_files seed shuffle train_max_samples train_batch_size"),
-    # The order of one seed is another with processes of the loader, and so is its state.
-    *names("data", "max_prompt_length max_response_length dataloader_num_workers"),
-    *names(ROLLOUT, "n prompt_length response_length temperature top_p top_k"),
-    *names(ACTOR, "optim strategy ppo_mini_batch_size ppo_epochs loss_agg_mode clip_ratio"),
-    *names(ACTOR, "clip_ratio_low clip_ratio_high use_kl_loss kl_loss_coef entropy_coeff"),
-    *(*names(ACTOR, "loss_scale_factor policy_loss"), *names("critic", "optim ppo_epochs")),
-    *names("hint", "seed seeded_sampling max_level source prompts style max_tokens temperature"),
-    *names("hint", "top_p attempts too_long conditioning leak_policy dropout_share prefix"),
-    *names("hint.teacher", "model body num_ladders"),
-    *names("hint.verify", "answer_format program_cpu_s program_memory_mib"),
-    # verl writes one file per trainer process and can be resumed only with as many, of which as
-    # many share one copy of the weights.
-    *(f"{ACTOR}.fsdp_config.fsdp_size", "critic.fsdp.fsdp_size", _DEVICES),
-)
 # Sections of the user's own keys, compared as a whole: what is left out is a change too.
 _OPEN = (
-    *("data.apply_chat_template_kwargs", "hint.teacher.body", "reward.reward_kwargs"),
+    "data.apply_chat_template_kwargs",
+    "hint.teacher.body",
+    KWARGS,
     f"{FUNCTION}.reward_kwargs",
 )
 # Of this start alone, or compared otherwise: no change worth a word.
 _UNTOLD = (
     *("preflight_only", f"{ROLLOUT}.seed", *FOLDERS, *SOURCES, *DATA_FILES),
     f"{ROLLOUT}.prometheus.served_model_name",  # the path of the model
-    *names("trainer", "experiment_name nnodes n_gpus_per_node resume_mode resume_from_path"),
+    *names("trainer", "experiment_name resume_mode resume_from_path"),
+)
+# What must be as it was for a run to be resumed, beside the settings of its method: a setting, or a
+# section with all that is in it. Files and models are compared by content.
+SAME = (
+    *names("trainer", "method v1.trainer_mode"),
+    *names("algorithm", "adv_estimator use_kl_in_reward kl_ctrl gamma lam"),
+    *names("algorithm", "norm_adv_by_std_in_grpo rollout_correction filter_groups.enable"),
+    *(FUNCTION, KWARGS, "reward.reward_manager.name"),
+    *names(MODEL_NODE, "path lora_rank lora_alpha target_modules lora_adapter_path"),
+    f"{MODEL_NODE}.custom_chat_template",
+    *names("data", "apply_chat_template_kwargs train_files seed shuffle train_max_samples"),
+    # The order of one seed is another with processes of the loader, and so is its state.
+    *names("data", "train_batch_size max_prompt_length max_response_length dataloader_num_workers"),
+    *names(ROLLOUT, "n prompt_length response_length temperature top_p top_k"),
+    *names(ACTOR, "optim strategy ppo_mini_batch_size ppo_epochs loss_agg_mode clip_ratio"),
+    *names(ACTOR, "clip_ratio_low clip_ratio_high use_kl_loss kl_loss_coef entropy_coeff"),
+    *names(ACTOR, "loss_scale_factor policy_loss fsdp_config.fsdp_size"),
+    *names("critic", "optim ppo_epochs fsdp.fsdp_size"),
+    *names("hint", "seed seeded_sampling max_level source prompts style max_tokens temperature"),
+    *names("hint", "top_p attempts too_long conditioning leak_policy dropout_share prefix"),
+    *names("hint.teacher", "model body num_ladders"),
+    *names("hint.verify", "answer_format program_cpu_s program_memory_mib"),
 )
 
 
@@ -100,53 +99,35 @@ def check_run_folder(config: DictConfig) -> str:
     if (run / "evaluation").is_dir() and not (run / "config.yaml").exists():
         raise ConfigError(
             f"hint.run_dir={run} holds an evaluation, which is not of the weights that this run "
-            f"would train; give another trainer.experiment_name, or move the folder away"
+            f"would train; {_OTHER}"
         )
-    mode = setting(config, "trainer.resume_mode")
+    mode, own_step = setting(config, "trainer.resume_mode"), None
+    if root.is_dir():
+        if mode == "auto":
+            check_resumable(root)
+        own_step = resume_step(root)
     if mode == "resume_path":
-        return _resumed_by_path(config, root)
-    if not root.is_dir():
-        return "new"
-    if mode == "auto":
-        check_resumable(root)
-    if (step := resume_step(root)) is None:
-        return "exists, no complete checkpoint: starts at step 1"
+        path = setting(config, "trainer.resume_from_path")
+        folder = Path(str(path)).absolute()
+        if not folder.is_dir() or step_of(folder) is None:
+            raise ConfigError(f"trainer.resume_from_path={path}: no such folder global_step_N")
+        check_undamaged(folder)
+        if own_step is not None and not is_within(root, folder):
+            raise ConfigError(
+                f"hint.run_dir={run} has step {own_step} of a run that trainer.resume_from_path="
+                f"{path} would begin again; go on with trainer.resume_mode=auto, or {_OTHER}"
+            )
+        return f"resumes from {path}"
+    if own_step is None:
+        return "exists, no complete checkpoint: starts at step 1" if root.is_dir() else "new"
     if not (run / "config.yaml").exists() and not root.resolve().is_relative_to(run.resolve()):
         raise ConfigError(
-            f"{CHECKPOINTS}={root} holds step {step} of another run, and hint.run_dir={run} holds "
-            f"none; give that run's hint.run_dir to go on with it, or another {CHECKPOINTS}"
+            f"{CHECKPOINTS}={root} holds step {own_step} of another run; give that run's "
+            f"hint.run_dir to go on with it, or another {CHECKPOINTS}"
         )
     if mode == "disable":
-        return f"holds step {step}, trainer.resume_mode=disable: starts at step 1"
-    return f"resumes after step {step}"
-
-
-def _resumed_by_path(config: DictConfig, root: Path) -> str:
-    path = setting(config, "trainer.resume_from_path")
-    folder = Path(str(path)).absolute()
-    if not folder.is_dir() or step_of(folder) is None:
-        raise ConfigError(
-            f"trainer.resume_from_path={path} must be an existing folder global_step_N when "
-            f"trainer.resume_mode=resume_path"
-        )
-    check_undamaged(folder)
-    own_step = resume_step(root) if root.is_dir() else None
-    if own_step is not None and not is_within(root, folder):
-        raise ConfigError(
-            f"hint.run_dir={setting(config, 'hint.run_dir')} has step {own_step} of a run that "
-            f"trainer.resume_from_path={path} would begin again; go on from it with "
-            f"trainer.resume_mode=auto, or give another trainer.experiment_name"
-        )
-    return f"resumes from {path}"
-
-
-def check_steps_left(config: DictConfig, num_steps: int) -> None:
-    """Refuse to resume after a step that the run does not have."""
-    if (step := resumed_step(config)) > num_steps:
-        raise ConfigError(
-            f"trainer.total_training_steps={num_steps}, and the run would resume after step "
-            f"{step}; give more steps, or another trainer.experiment_name"
-        )
+        return f"holds step {own_step}, trainer.resume_mode=disable: starts at step 1"
+    return f"resumes after step {own_step}"
 
 
 def resumed_step(config: DictConfig) -> int:
@@ -178,11 +159,6 @@ def lacks_validation(config: DictConfig, step: int, last: int) -> bool:
     """Return whether a run was to validate after a step and its metrics have no accuracy of it.
 
     A kill between the checkpoint of a step and its line of metrics leaves that.
-
-    Args:
-        config: The run's.
-        step: A step that is saved.
-        last: The run's last step, after which it validates too.
     """
     every = setting(config, "trainer.test_freq")
     if every < 1 or (step % every and step < last):
@@ -203,9 +179,7 @@ def _metrics(config: DictConfig) -> Iterator[dict[str, Any]]:
 def check_same_run(config: DictConfig) -> list[str]:
     """Compare a run's settings with those that the run in its folder began with.
 
-    A folder without ``config.yaml``, or without a record or checkpoint, holds no run yet; with
-    ``trainer.resume_mode=disable`` another run may begin there. A setting that only one of the two
-    has, of another version, is not compared.
+    A setting that only one of the two has, of another version, is not compared.
 
     Returns:
         A line that names the settings that changed and do not make another run, or nothing.
@@ -213,64 +187,63 @@ def check_same_run(config: DictConfig) -> list[str]:
     root, checkpoint = Path(setting(config, "hint.run_dir")), _checkpoint(config)
     said = said_of(checkpoint) if checkpoint else {}
     digests = {TRAIN: said.get("train_files")}
-    if checkpoint and not is_within(setting(config, CHECKPOINTS), checkpoint):
-        _check_content(config, checkpoint, {TRAIN: digests[TRAIN]})
-        return []
-    records = root / "records.jsonl"
+    is_own = not checkpoint or is_within(setting(config, CHECKPOINTS), checkpoint)
+    if is_own:
+        digests[_MODEL] = said.get("model")
+    for name, before in digests.items():
+        value = setting(config, name)
+        now: Any = model_digest(str(value)) if name == _MODEL else None
+        now = now or [*digests_of(files_of(config, name)).values()]
+        if before and now and now != before:
+            raise ConfigError(
+                f"{name}={text_of(value)} has another content than when {checkpoint} was saved: "
+                f"give what it was then, or {_OTHER}"
+            )
+    records, settings = root / "records.jsonl", root / "config.yaml"
     has_begun = any(Path(setting(config, CHECKPOINTS)).glob("global_step_*"))
     has_begun |= records.is_file() and records.stat().st_size > 0
     is_resumed = setting(config, "trainer.resume_mode") != "disable"
-    if not (has_begun and is_resumed):
+    if not (is_own and has_begun and is_resumed and settings.exists()):
         return []
-    if checkpoint:
-        _check_content(config, checkpoint, digests | {_MODEL: said.get("model")})
-    if not (root / "config.yaml").exists():
-        return []
-    before = _read(root / "config.yaml")
-    known = {name for name, digest in {**digests, _MODEL: said.get("model")}.items() if digest}
-    old, new = _defining(before), _defining(config)
-    others = [
-        name
-        for name in old
-        if name in new and name not in known and not _is_equal(name, old[name], new[name])
-    ]
-    if others:
-        told = [f"{name}={text_of(old[name])}, now {text_of(new[name])}" for name in others]
+    try:
+        before = OmegaConf.create(read_yaml(settings.read_text("utf-8")))
+        was, now = _compared(before), _compared(config)
+    except (ValueError, TypeError, AttributeError, yaml.YAMLError) as error:
+        raise ConfigError(
+            f"{settings} cannot be read ({one_line(error, 120)}), so nothing says which run its "
+            f"folder holds; {_OTHER}, or take the file away"
+        ) from error
+    changed = [key for key in was if key in now and not _is_equal(key, was[key], now[key])]
+    method = METHODS.get(str(setting(config, "trainer.method")))
+    same = [*SAME, _DEVICES, *([method.settings_node] if method else ())]
+    if method and method.settings_node == "trainer":
+        same[-1:] = names("trainer", " ".join(method.settings_cls.__dataclass_fields__))
+    heads = tuple(f"{name}." for name in same if name)
+    by_content = {name for name, digest in digests.items() if digest}
+    others = [key for key in changed if key in same or key.startswith(heads)]
+    if others := [key for key in others if key not in by_content]:
+        told = [f"{key}={text_of(was[key])}, now {text_of(now[key])}" for key in others]
         raise ConfigError(
             f"hint.run_dir={root} holds a run with {_join('; ', told)}: give the old value to "
             f"resume it, another trainer.experiment_name to begin a run of its own, or "
             f"trainer.resume_mode=disable to start over in this folder"
         )
-    was, now = (dict(leaves(OmegaConf.to_container(each))) for each in (before, config))
-    changed = [
-        f"{name} {text_of(was[name])} -> {text_of(now[name])}"
-        for name in was
-        if name in now and was[name] != now[name] and name not in _UNTOLD
+    told = [
+        f"{key} {text_of(was[key])} -> {text_of(now[key])}" for key in changed if key not in _UNTOLD
     ]
-    return [f"changed   since the run began: {_join(', ', changed)}"] if changed else []
+    return [f"changed   since the run began: {_join(', ', told)}"] if told else []
 
 
-def _defining(config: DictConfig) -> dict[str, Any]:
-    """Return the settings that define a run; those of other methods are not among them."""
-    method = METHODS.get(str(setting(config, "trainer.method")))
-    own = method.settings_node if method else ""
-    sections = [*SAME, *((own,) if own not in ("", "trainer") else ())]
-    if method and own == "trainer":
-        sections += [f"trainer.{each}" for each in method.settings_cls.__dataclass_fields__]
-    found: dict[str, Any] = {name: _plain(setting(config, name)) or {} for name in _OPEN}
-    for name in sections:
-        value = _plain(OmegaConf.select(config, name, default=KeyError))
-        if value is not KeyError and name not in _OPEN:
-            flat = leaves({name: value}) if isinstance(value, Mapping) else [(name, value)]
-            found |= {key: each for key, each in flat if not key.startswith(_OPEN)}
-    nodes, devices = (setting(config, f"trainer.{key}") for key in ("nnodes", "n_gpus_per_node"))
-    if isinstance(nodes, int) and isinstance(devices, int):
-        found[_DEVICES] = nodes * devices
-    return found
-
-
-def _plain(value: Any) -> Any:
-    return OmegaConf.to_container(value) if OmegaConf.is_config(value) else value
+def _compared(config: Any) -> dict[str, Any]:
+    """Return all settings by name; sections of the user's own keys as a whole."""
+    flat = dict(leaves(OmegaConf.to_container(config)))
+    flat = {key: value for key, value in flat.items() if not key.startswith(_OPEN)}
+    for name in _OPEN:
+        value = setting(config, name) or {}
+        flat[name] = OmegaConf.to_container(value) if OmegaConf.is_config(value) else value
+    devices = (flat.pop(f"trainer.{key}", None) for key in ("nnodes", "n_gpus_per_node"))
+    nodes, each = devices
+    return flat | ({_DEVICES: nodes * each} if isinstance(nodes, int) and each else {})
 
 
 def _is_equal(name: str, old: Any, new: Any) -> bool:
@@ -288,38 +261,9 @@ def _is_moved(old: Any, new: Any) -> bool:
     return before == now or (before.name == now.name and not before.exists())
 
 
-def _check_content(config: DictConfig, checkpoint: Path, digests: Mapping[str, Any]) -> None:
-    """Refuse files and a model of other content than a checkpoint was trained with."""
-    for name, before in digests.items():
-        if name == _MODEL:
-            now: Any = model_digest(str(setting(config, name)))
-        else:
-            now = [*digests_of(files_of(config, name)).values()]
-        if before and now and now != before:
-            raise ConfigError(
-                f"{name}={text_of(setting(config, name))} has another content than when "
-                f"{checkpoint} was saved: give what it was then, another trainer.experiment_name, "
-                f"or trainer.resume_mode=disable to begin anew"
-            )
-
-
-def _read(path: Path) -> DictConfig:
-    try:
-        node = read_yaml(path.read_text(encoding="utf-8"))
-        problem = "" if isinstance(node, dict) else "it holds no settings"
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        node, problem = {}, one_line(error, 120)
-    if problem:
-        raise ConfigError(
-            f"{path} cannot be read ({problem}), so nothing says which run its folder holds; give "
-            f"another trainer.experiment_name, or take the file away"
-        )
-    return OmegaConf.create(node)
-
-
 def _join(separator: str, changes: list[str]) -> str:
-    more = f" and {len(changes) - _SHOWN} more" if len(changes) > _SHOWN else ""
-    return separator.join(changes[:_SHOWN]) + more
+    more = f" and {len(changes) - 4} more" if len(changes) > 4 else ""
+    return separator.join(changes[:4]) + more
 
 
 def check_places(config: DictConfig) -> None:
@@ -327,10 +271,8 @@ def check_places(config: DictConfig) -> None:
     # Each names a folder: the run's, and those of the backends of trainer.logger.
     for name in names("trainer", "experiment_name project_name"):
         check_name(name, setting(config, name))
-    for name in ("hint.run_dir", CHECKPOINTS):
-        check_folder(name, setting(config, name))
-    for name in names("trainer", "rollout_data_dir validation_data_dir"):
-        if setting(config, name) is not None:
+    for name in FOLDERS:
+        if setting(config, name) is not None and not name.startswith("hint.teacher"):
             check_folder(name, setting(config, name))
 
 
@@ -338,7 +280,7 @@ def check_name(name: str, value: object) -> None:
     """Refuse a value that is not one part of a path."""
     text = str(value)
     is_name = text.strip(" .") and text == text.strip() and text.isprintable()
-    if not is_name or "/" in text or "\\" in text or len(text.encode()) > _LONGEST_NAME:
+    if not is_name or "/" in text or len(text.encode()) > _LONGEST_NAME:
         raise ConfigError(
             f"{name}={text!r} is no name of one folder: give at most {_LONGEST_NAME} letters, "
             f"digits, - and _, and hint.run_dir=FOLDER to put the run elsewhere"
@@ -347,20 +289,14 @@ def check_name(name: str, value: object) -> None:
 
 def check_folder(name: str, value: object) -> None:
     """Refuse a value that is not a folder, or one that nothing can be written to."""
-    if not isinstance(value, str) or not value.strip() or not value.isprintable():
-        raise ConfigError(f"{name}={value!r} must be the path of a folder")
-    if "://" in value:
-        raise ConfigError(f"{name}={value} is an address; give a folder of this machine's disks")
-    place = _nearest_folder(Path(value))
-    if not place.is_dir():
-        raise ConfigError(f"{name}={value}: {place} is a file, not a folder; choose another path")
+    if not isinstance(value, str) or not value.strip() or "://" in value:
+        raise ConfigError(f"{name}={value} must be the path of a folder on this machine's disks")
     try:
         # Not os.access: for root it returns true on file systems that still refuse.
-        os.rmdir(tempfile.mkdtemp(prefix=".preflight-", dir=place))
+        os.rmdir(tempfile.mkdtemp(prefix=".preflight-", dir=_nearest_folder(Path(value))))
     except OSError as error:
         raise ConfigError(
-            f"{name}={value}: no folder can be made in {place} ({error.strerror}); "
-            f"choose a place that you may write to"
+            f"{name}={value}: no folder can be made there ({one_line(error)}); choose another place"
         ) from error
 
 
@@ -385,7 +321,7 @@ def checkpoint_bytes(
         PrecisionType.to_dtype(setting(config, f"{name}.model_dtype")).itemsize
         for name in (f"{ACTOR}.fsdp_config", "critic.fsdp")
     )
-    copies = 1 if setting(config, "actor_rollout_ref.model.lora_rank") else 3
+    copies = 1 if setting(config, f"{MODEL_NODE}.lora_rank") else 3
     return copies * of_policy * policy + (3 * of_critic + 4 * has_target) * (critic or 0)
 
 

@@ -1,61 +1,170 @@
-"""Check what a method needs: verl's settings, phases, rows of the data, and room for its turns."""
+"""Check that sizes agree, and that verl's settings give the loss that the method is defined by."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Sequence
 from typing import Any
 
+from hydra.errors import InstantiationException
 from omegaconf import DictConfig
 
-from recipe.hint.adapter.preflight.data import Model
 from recipe.hint.adapter.preflight.settings import (
     ACTOR,
     GROUP,
-    PROMPT_LENGTH,
+    MINI,
+    MODEL_NODE,
     REF,
     ROLLOUT,
     Sizes,
+    check,
+    demand,
+    is_separate,
+    names,
+    quiet,
     setting,
-    text_of,
+    world_size,
 )
-from recipe.hint.engine import Engine
-from recipe.hint.hints.base import TeacherSampling, WrittenText
 from recipe.hint.methods import Method
-from recipe.hint.prompt import Message, Texts
-from recipe.hint.rollout import PromptRollout, RolloutParts
-from recipe.hint.samples import NO_SAMPLES
-from recipe.hint.schema import HintStatus, ProblemState, Response
-from recipe.hint.settings import HintSettings
-from recipe.hint.turns import RoleSampling
-from recipe.problems.columns import ProblemFile
-from recipe.problems.schema import Problem
-from recipe.run.errors import ConfigError, DataError
-from recipe.run.paths import TRAIN
-from recipe.verify.schema import Verdict
+from recipe.run.errors import ConfigError, one_line
 
 _ESTIMATOR, _FILTER = "algorithm.adv_estimator", "algorithm.filter_groups.enable"
-_WARMUP = "trainer.critic_warmup"
+_ULYSSES = "ulysses_sequence_parallel_size"
+_BYPASS = "algorithm.rollout_correction.bypass_mode"
 # verl's estimators that compare a response with nothing of its group, and those that give a group
 # of equal rewards advantages: they whiten over the batch.
 _WITHOUT_GROUP = ("gae", "reinforce_plus_plus")
 AGAINST_ALL = (*_WITHOUT_GROUP, "reinforce_plus_plus_baseline")
-_KL = "it has KL coefficients of its own, or none"
-_ROWS = "a prompt has several rows, and not always as many"
-# The values of verl's settings that a method with its own credit needs, and why.
-_NEEDS: dict[str, tuple[Any, str]] = {
-    "algorithm.use_kl_in_reward": (False, _KL),
-    f"{ACTOR}.use_kl_loss": (False, _KL),
-    f"{ACTOR}.use_dynamic_bsz": (True, _ROWS),
-    _FILTER: (False, "verl would take all rows of a prompt for one group"),
-}
-# Of ArCHer's critic: verl's schedule counts updates, of which a step has several.
-_SCHEDULE = {
-    "critic.optim.lr_scheduler_type": ("constant",),
-    "critic.optim.lr_warmup_steps_ratio": (0.0,),
-    "critic.optim.lr_warmup_steps": (-1, 0, None),
-}
-_MARK = "\x01{}\x02"  # no template strips it
+
+
+def reference_and_critic(config: DictConfig) -> tuple[bool, bool]:
+    """Return whether verl will build either; its import takes a second."""
+    from verl.trainer.ppo.utils import need_critic, need_reference_policy
+
+    with quiet():
+        return need_reference_policy(config), need_critic(config)
+
+
+def check_sizes(config: DictConfig, sizes: Sizes) -> None:
+    """Check what verl asserts on after the first rollouts, or what would waste all of them.
+
+    Args:
+        config: The run's, with the models that its method asks for.
+        sizes: Its numbers.
+
+    Raises:
+        ConfigError: Naming the settings that do not fit each other.
+    """
+    if is_separate(config):
+        _check_separate(config, sizes)
+    given, mini = f"data.train_batch_size={sizes.batch}", f"{MINI}={sizes.mini}"
+    steps = f"trainer.v1.{sizes.mode}.parameter_sync_step={sizes.num_shares}"
+    fetched = setting(config, "data.gen_batch_size") or sizes.batch
+    # In other modes single prompts are fetched.
+    is_whole = sizes.mode != "sync" or sizes.batch % fetched == 0
+    check(is_whole, f"data.gen_batch_size={fetched} must be a divisor of {given}")
+    check(sizes.batch % sizes.num_shares == 0, f"{given} is not a multiple of {steps}")
+    parts = f" / {steps}" if sizes.num_shares > 1 else ""
+    share = f"{mini} must be a divisor of {sizes.share} ({given}{parts}; both count prompts)"
+    check(sizes.share % sizes.mini == 0, share)
+    _check_oldest(config, sizes)
+    uses_reference, uses_critic = reference_and_critic(config)
+    passes = [(ACTOR, f"{ACTOR}.", "ppo_"), (ACTOR, f"{ROLLOUT}.log_prob_", "")]
+    passes += [(REF, f"{REF}.log_prob_", "")] if uses_reference else []
+    for engine, head, kind in passes:
+        shared = [setting(config, f"{engine}{part}.{_ULYSSES}") for part in ("", ".fsdp_config")]
+        parallel = max(each or 1 for each in shared)
+        ranks = max(1, world_size(config) // parallel)
+        rows, rest = divmod(sizes.mini * sizes.group, ranks)
+        check(not rest, f"{mini} x {GROUP}={sizes.group} rows do not divide to {ranks} processes")
+        if setting(config, f"{head}use_dynamic_bsz"):
+            _check_row_fits(config, f"{head}{kind}max_token_len_per_gpu", sizes, parallel)
+            continue
+        name = f"{head}{kind}micro_batch_size_per_gpu"
+        size = setting(config, name)
+        told = f"{name}={size} must divide the {rows} rows that a process holds of a mini-batch"
+        check(size and rows % size == 0, f"{told}; give a divisor, or {head}use_dynamic_bsz=true")
+    name = "critic.ppo_infer_max_token_len_per_gpu"  # verl packs its updates by it too
+    if uses_critic and setting(config, name):
+        parallel = setting(config, f"critic.fsdp.{_ULYSSES}") or 1
+        _check_row_fits(config, name, sizes, parallel)
+    _check_with_verl(config, uses_reference, uses_critic)
+
+
+def _check_row_fits(config: DictConfig, name: str, sizes: Sizes, parallel: int) -> None:
+    limit = setting(config, name)
+    check(
+        isinstance(limit, int) and limit * parallel >= sizes.row,
+        f"{name}={limit} x {parallel} ({_ULYSSES}) is below a prompt and its response = "
+        f"{sizes.row} tokens: verl would stop at the first row that long; give "
+        f"{-(-sizes.row // parallel)} or more",
+    )
+
+
+def _check_oldest(config: DictConfig, sizes: Sizes) -> None:
+    """Check that an asynchronous mode does not throw away what it has just sampled."""
+    sampler, ahead = "trainer.v1.sampler", f"trainer.v1.{sizes.mode}.num_warmup_batches"
+    oldest = setting(config, f"{sampler}.max_off_policy_threshold")
+    is_dropped = setting(config, f"{sampler}.max_off_policy_strategy") == "drop"
+    if sizes.mode == "sync" or not is_dropped or oldest is None:
+        return
+    chunk = setting(config, "data.gen_batch_size") or sizes.batch  # verl sends whole ones
+    num_sent = (setting(config, ahead) or 0) * sizes.batch // chunk * chunk
+    lag = -(-num_sent // sizes.batch)
+    check(
+        oldest > lag,
+        f"{sampler}.max_off_policy_threshold={oldest} would throw away finished prompts at every "
+        f"step: with {ahead}={lag} they span {lag + 1} versions of the weights; give {lag + 1} or "
+        f"more, or {sampler}.max_off_policy_strategy=wait",
+    )
+
+
+def _check_separate(config: DictConfig, sizes: Sizes) -> None:
+    """Check mode separate_async: devices for rollouts alone, and a way for the weights."""
+    transfer, device = f"{ROLLOUT}.checkpoint_engine", setting(config, "trainer.device")
+    for name in names(ROLLOUT, "nnodes n_gpus_per_node"):
+        check(
+            setting(config, name),
+            f"{name}={setting(config, name)}: separate_async needs devices for the rollouts alone",
+        )
+    backend = setting(config, f"{transfer}.backend")
+    module = setting(config, f"{transfer}.custom_backend_module")
+    own = f"gloo {transfer}.custom_backend_module=recipe.laptop.transfer"
+    check(
+        backend != "naive" and (backend != "gloo" or module),
+        f"{transfer}.backend={backend} with custom_backend_module={module} cannot send weights to "
+        f"other devices; give {transfer}.backend={own if device == 'cpu' else 'nccl'}",
+    )
+    if any(setting(config, name) for name in names(MODEL_NODE, "lora_rank lora_adapter_path")):
+        why = "with lora_rank in separate_async: verl would send the model without its adapter"
+        demand(config, f"{MODEL_NODE}.lora.merge", (True,), why)
+    check(
+        sizes.mini == sizes.share,
+        f"{MINI}={sizes.mini} must be data.train_batch_size={sizes.batch} / "
+        f"parameter_sync_step={sizes.num_shares} in separate_async; give {MINI}={sizes.share}",
+    )
+    if device == "cuda" and sizes.num_shares > 1 and not setting(config, _BYPASS):
+        # verl writes the weights that a step began with into the shards, where the next pass must
+        # see them and nothing else write.
+        why = "where verl puts back the weights of a step's beginning (parameter_sync_step above 1)"
+        demand(config, f"{ACTOR}.fsdp_config.reshard_after_forward", (True,), why)
+        demand(config, f"{ACTOR}.fsdp_config.param_offload", (False,), why)
+        if world_size(config) > 1:
+            demand(config, f"{ACTOR}.strategy", ("fsdp2",), why)
+
+
+def _check_with_verl(config: DictConfig, uses_reference: bool, uses_critic: bool) -> None:
+    """Run verl's own checks."""
+    from verl.utils.config import omega_conf_to_dataclass, validate_config
+
+    refusals = AssertionError, NotImplementedError, TypeError, ValueError, InstantiationException
+    rollout = config.actor_rollout_ref
+    try:
+        with quiet():
+            for node in (rollout.rollout, rollout.actor, *[config.critic] * uses_critic):
+                omega_conf_to_dataclass(node)
+            validate_config(config, uses_reference, uses_critic)
+    except refusals as error:
+        message = one_line(error.__cause__ or error)
+        raise ConfigError(f"verl refuses a setting: {message or 'without a reason'}") from error
 
 
 def check_method(config: DictConfig, method: Method, sizes: Sizes) -> None:
@@ -64,75 +173,63 @@ def check_method(config: DictConfig, method: Method, sizes: Sizes) -> None:
     Raises:
         ConfigError: Naming the setting.
     """
-    who = f"trainer.method={config.trainer.method}"
+    who, estimator = f"trainer.method={config.trainer.method}", setting(config, _ESTIMATOR)
     if method.credit is not None:
-        _check_own_credit(config, method, who)
-    estimator = setting(config, _ESTIMATOR)
-    is_verls = method.credit is None
-    if is_verls and method.needs.dropped_groups and estimator in AGAINST_ALL:
-        raise ConfigError(
+        for name, (choice, why) in _own_needs(method).items():
+            demand(config, name, choice, f"with {who}: {why}")
+    elif method.needs.dropped_groups:
+        check(
+            estimator not in AGAINST_ALL,
             f"{_ESTIMATOR}={estimator} does not work with {who}: a group that is dropped has equal "
-            f"rewards, and this estimator compares them with more than the group"
+            f"rewards, and this estimator compares them with more than the group",
         )
     if setting(config, "trainer.val_only"):
         return
     if sizes.group == 1:
-        _check_single(config, method, who)
+        from verl.trainer.ppo.core_algos import AdvantageEstimator
+
+        # One that a library of the user's registers may do without a group.
+        compares = estimator in {each.value for each in AdvantageEstimator} - {*_WITHOUT_GROUP}
+        if method.credit is not None:
+            compares = method.needs.group
+        check(
+            not (compares or setting(config, _FILTER)),
+            f"{GROUP}=1 must be at least 2: {who} with {_ESTIMATOR}={estimator} compares the "
+            f"responses of one group",
+        )
     method.check_run(
         group_size=sizes.group,
         use_kl_in_reward=setting(config, "algorithm.use_kl_in_reward"),
-        num_updates=sizes.num_updates,
+        num_updates=sizes.share // sizes.mini,
     )
 
 
-def _check_own_credit(config: DictConfig, method: Method, who: str) -> None:
-    needs = dict(_NEEDS)
+def _own_needs(method: Method) -> dict[str, tuple[tuple[Any, ...], str]]:
+    """Return the values of verl's settings that a method with its own credit needs, and why."""
+    kl, rows = "it has KL coefficients of its own", "a prompt has several rows, not always as many"
+    needs: dict[str, tuple[tuple[Any, ...], str]] = {
+        "algorithm.use_kl_in_reward": ((False,), kl),
+        f"{ACTOR}.use_kl_loss": ((False,), kl),
+        f"{ACTOR}.use_dynamic_bsz": ((True,), rows),
+        _FILTER: ((False,), "verl would take all rows of a prompt for one group"),
+    }
     if method.needs.reference:
-        needs[f"{REF}.log_prob_use_dynamic_bsz"] = (True, _ROWS)
+        needs[f"{REF}.log_prob_use_dynamic_bsz"] = ((True,), rows)
     if method.needs.log_probs:
-        why = "it reads the trainer's own log-probabilities, which are not computed then"
-        needs["algorithm.rollout_correction.bypass_mode"] = (False, why)
+        needs[_BYPASS] = ((False,), "it reads the trainer's own log-probabilities")
     if method.credit and method.credit.weighs_tokens:
-        why = "it weighs each token, and other losses take one advantage a response"
-        needs[f"{ACTOR}.policy_loss.loss_mode"] = ("vanilla", why)
+        needs[f"{ACTOR}.policy_loss.loss_mode"] = (("vanilla",), "it weighs each token")
     if method.needs.critic_rows:
-        why = "the role that does not train would train, whose rows go along for the critic"
-        needs[f"{ACTOR}.entropy_coeff"] = (0, why)
-    for name, (needed, why) in needs.items():
-        value = setting(config, name)
-        if value is not None and value != needed:
-            raise ConfigError(
-                f"{name}={text_of(value)} does not work with {who}: {why}; give "
-                f"{name}={text_of(needed)}"
-            )
-    for name, allowed in _SCHEDULE.items() if method.needs.utterance_critic else ():
-        if (value := setting(config, name)) not in allowed:
-            raise ConfigError(
-                f"{name}={value} does not work with {who}: verl's schedule moves at each of "
-                f"{method.settings_node}.updates; give {name}={allowed[0]}"
-            )
+        needs[f"{ACTOR}.entropy_coeff"] = ((0,), "the role that does not train would train")
+    if method.needs.utterance_critic:
+        updates = f"verl's schedule moves at each of {method.settings_node}.updates"
+        needs["critic.optim.lr_scheduler_type"] = (("constant",), updates)
+        needs["critic.optim.lr_warmup_steps_ratio"] = ((0.0,), updates)
+        needs["critic.optim.lr_warmup_steps"] = ((-1, 0), updates)
+    return needs
 
 
-def _check_single(config: DictConfig, method: Method, who: str) -> None:
-    """Refuse a single response where an advantage compares those of one group."""
-    from verl.trainer.ppo.core_algos import AdvantageEstimator
-
-    estimator = setting(config, _ESTIMATOR)
-    # One that a library of the user's registers may do without.
-    grouping = {each.value for each in AdvantageEstimator}.difference(_WITHOUT_GROUP)
-    compares = estimator in grouping
-    if method.credit is not None:
-        compares = method.needs.group
-    if compares or setting(config, _FILTER):
-        raise ConfigError(
-            f"{GROUP}=1 must be at least 2: {who} with {_ESTIMATOR}={estimator} compares the "
-            f"responses of one group; give 2 or more"
-        )
-
-
-def check_phases(
-    config: DictConfig, method: Method, sizes: Sizes, num_steps: int, *, has_critic: bool
-) -> None:
+def check_phases(config: DictConfig, method: Method, sizes: Sizes, num_steps: int) -> None:
     """Refuse phases that do not fit the run's steps, or that its mode would mix.
 
     In asynchronous modes a prompt is sent ``num_warmup_batches`` steps before it trains, and keeps
@@ -145,164 +242,15 @@ def check_phases(
     node, (name, first) = method.settings_node, method.first_phase
     low = method.role_steps[0]
     if sizes.mode != "sync":
-        ahead = f"trainer.v1.{sizes.mode}.num_warmup_batches"
-        lag = int(setting(config, ahead) or 0)  # of a fraction, the last step has its own prompts
-        if low:
-            raise ConfigError(
-                f"{node}.t_low={low} needs trainer.v1.trainer_mode=sync: in {sizes.mode} a step "
-                f"trains on prompts of several earlier ones, so that phases mix"
-            )
-        if first and num_steps - lag <= first < num_steps:
-            raise ConfigError(
-                f"{node}.{name}={first} leaves no step of {num_steps} to what follows: in "
-                f"{sizes.mode} a step trains on prompts of {ahead}={lag} steps before; give at "
-                f"most {max(num_steps - lag - 1, 0)}"
-            )
-    warmup = setting(config, _WARMUP) or 0
-    if warmup > 1 and not has_critic:
-        raise ConfigError(
-            f"{_WARMUP}={warmup} keeps the policy as it is for {warmup - 1} steps, and no critic "
-            f"would learn meanwhile; drop it"
+        needs = f"{node}.t_low={low} needs trainer.v1.trainer_mode=sync: phases mix in others"
+        check(not low, needs)
+        lag = int(setting(config, f"trainer.v1.{sizes.mode}.num_warmup_batches") or 0)
+        check(
+            not first or not num_steps - lag <= first < num_steps,
+            f"{node}.{name}={first} leaves no step of {num_steps} to what follows: prompts are "
+            f"sampled {lag} steps before",
         )
-    for limit, steps in {"the run": num_steps, f"{node}.{name}": first, "t_low": low}.items():
-        if 0 < steps < warmup:
-            raise ConfigError(
-                f"{_WARMUP}={warmup} is above the {steps} steps of {limit}, in which the policy "
-                f"would not change once; give at most {steps}"
-            )
-
-
-def check_rows(
-    config: DictConfig, method: Method, model: Model, files: Sequence[ProblemFile]
-) -> None:
-    """Check what the method trains on or continues: solutions, first attempts, thoughts.
-
-    Raises:
-        DataError: Naming the first row that lacks it, or where it is longer than a response.
-        ConfigError: If the template opens the thoughts that the text must open.
-    """
-    limit, who = setting(config, "data.max_response_length"), config.trainer.method
-    count = method.needs.first_attempts
-    opens = bool(files) and _opens_thoughts(model, files[0].problems[0])
-    if opens and (method.needs.solution or method.needs.closed_prompt):
-        raise ConfigError(
-            f"trainer.method={who} needs a chat template that does not end the prompt with "
-            f"<think>, for the response or the solution opens it; set "
-            f"actor_rollout_ref.model.custom_chat_template"
-            f"{'' if method.needs.solution else f', or {method.settings_node}.format_weight=0'}"
-        )
-    for file in files:
-        for row, problem in enumerate(file.problems):
-            needed = {"solution": [problem.solution]} if method.needs.solution else {}
-            if count:
-                needed["first_attempts"] = [*problem.first_attempts[:count], *[""] * count][:count]
-            for column, texts in needed.items():
-                fault = _fault_of(model, texts, limit)
-                if fault:
-                    raise DataError(
-                        f"{file.path}: the column `{column}` of row {row} of {TRAIN} {fault}, and "
-                        f"trainer.method={who} needs {len(texts)} there as a response; drop the "
-                        f"row, or raise data.max_response_length"
-                    )
-
-
-def _opens_thoughts(model: Model, problem: Problem) -> bool:
-    return model.renderer.text(problem.messages).rstrip().endswith("<think>")
-
-
-def _fault_of(model: Model, texts: Sequence[str], limit: int) -> str:
-    for text in texts:
-        if not text.strip():
-            return "is missing or blank"
-        if (length := len(model.renderer.response(text))) > limit:
-            return f"has {length} tokens, above data.max_response_length={limit}"
-    return ""
-
-
-def check_conversations(
-    config: DictConfig, method: Method, model: Model, texts: Texts, files: Sequence[ProblemFile]
-) -> None:
-    """Check that the longest conversation fits a prompt, and that the template takes its turns.
-
-    Raises:
-        ConfigError: If a later prompt could be above ``rollout.prompt_length``.
-    """
-    if not method.is_multi_turn:
-        return
-    problems = [problem for file in files for problem in file.problems]
-    limit = setting(config, PROMPT_LENGTH)
-    listener = _Listener(setting(config, f"{ROLLOUT}.response_length"))
-    counts = model.count_tokens([problem.messages for problem in problems])
-    if setting(config, "data.filter_overlong_prompts"):  # those above it are dropped
-        most = setting(config, "data.max_prompt_length")
-        counts = [count if count <= most else 0 for count in counts]
-    # Instructions are the same for all problems: the longest question makes the longest prompt.
-    longest = problems[max(range(len(problems)), key=counts.__getitem__)]
-    settings = HintSettings(samples=NO_SAMPLES)
-    parts = RolloutParts(method.validation(), None, listener, settings, texts, listener)
-    asyncio.run(PromptRollout(longest, ProblemState(), parts).run("preflight", 0))
-    for messages in listener.heard:
-        model.check_template(listener.unmarked(messages, "x"))
-    plain = model.count_tokens([listener.unmarked(messages, "") for messages in listener.heard])
-    rooms = [listener.room(messages) for messages in listener.heard]
-    total, room = max((a + b, b) for a, b in zip(plain, rooms, strict=True))
-    if total > limit:
-        raise ConfigError(
-            f"{PROMPT_LENGTH}={limit} does not hold every turn of trainer.method="
-            f"{config.trainer.method}: a later prompt may have {total - room} tokens and {room} of "
-            f"earlier responses (data.max_response_length); give {PROMPT_LENGTH}={total} or more"
-        )
-
-
-class _Listener(Engine):
-    """An engine that generates marks, and keeps the conversations that it is asked to render."""
-
-    group_size = 1
-
-    def __init__(self, response_length: int) -> None:
-        self.sampling = TeacherSampling(max_tokens=response_length)
-        self._response_length = response_length
-        self._lengths: list[int] = []
-        self.heard: list[Sequence[Message]] = []
-
-    def room(self, messages: Sequence[Message]) -> int:
-        """Return the tokens that the responses in a conversation may have."""
-        text = "".join(turn["content"] for turn in messages)
-        return sum(
-            length * text.count(_MARK.format(number)) for number, length in enumerate(self._lengths)
-        )
-
-    def unmarked(self, messages: Sequence[Message], text: str) -> list[Message]:
-        """Return a conversation with ``text`` for each of its responses."""
-        result = [dict(turn) for turn in messages]
-        for turn in result:
-            for number in range(len(self._lengths)):
-                turn["content"] = turn["content"].replace(_MARK.format(number), text)
-        return result
-
-    def render(self, messages: Sequence[Message], **_: object) -> list[int]:
-        self.heard.append(messages)
-        return []
-
-    async def sample_each(
-        self,
-        prompts: Sequence[Sequence[int]],
-        seeds: Sequence[int],
-        rows: range,
-        sampling: RoleSampling | None = None,
-    ) -> list[list[Response]]:
-        marks = [self._mark(sampling) for _ in prompts]
-        return [[Response([0], [0.0], mark, is_truncated=False)] for mark in marks]
-
-    def _mark(self, sampling: RoleSampling | None) -> str:
-        own = sampling.overrides(self._response_length) if sampling else {}
-        self._lengths.append(int(own.get("max_tokens", self._response_length)))
-        return _MARK.format(len(self._lengths) - 1)
-
-    async def reply(
-        self, messages: Sequence[Message], sampling: TeacherSampling
-    ) -> WrittenText | HintStatus:
-        return WrittenText(self._mark(RoleSampling(max_tokens=sampling.max_tokens)), 0)
-
-    async def grade(self, problem: Problem, responses_G: list[Response]) -> list[Verdict]:
-        return [Verdict(0.0, "wrong")] * len(responses_G)
+    warmup = setting(config, "trainer.critic_warmup") or 0
+    shortest = min(each for each in (num_steps, first, low) if each)
+    told = f"trainer.critic_warmup={warmup} keeps the policy as it is for a phase of {shortest}"
+    check(warmup <= shortest, f"{told} steps; give at most {shortest}")

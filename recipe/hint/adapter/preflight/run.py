@@ -1,7 +1,7 @@
 """Find in seconds what is known to fail in a training, before any process is started.
 
-``preflight`` reads from top to bottom in the order of the checks: settings (``keys.py``,
-``sizes.py``, ``method.py``), the machine, the folder, then model and files (``data.py``).
+``preflight`` reads from top to bottom in the order of the checks: settings (``settings.py``,
+``method.py``), the machine, the folder, then model and files (``data.py``).
 """
 
 from __future__ import annotations
@@ -22,29 +22,29 @@ from recipe.hint.adapter.preflight.folder import (
     check_folder,
     check_run_folder,
     check_same_run,
-    check_steps_left,
     checkpoint_bytes,
     resumed_step,
 )
-from recipe.hint.adapter.preflight.keys import check_reward, check_values, warnings_of
 from recipe.hint.adapter.preflight.machine import check_loggers, check_machine
 from recipe.hint.adapter.preflight.method import (
-    check_conversations,
     check_method,
     check_phases,
-    check_rows,
+    check_sizes,
+    reference_and_critic,
 )
-from recipe.hint.adapter.preflight.model import MODEL, Model, check_critic_model, load_model
+from recipe.hint.adapter.preflight.model import MODEL, Model, load_model
 from recipe.hint.adapter.preflight.settings import (
+    FUNCTION,
     PROMPT_LENGTH,
     ROLLOUT,
     Sizes,
-    check_sections,
+    check,
+    check_values,
+    idle_warning,
     read_sizes,
-    reference_and_critic,
     setting,
 )
-from recipe.hint.adapter.preflight.sizes import check_sizes
+from recipe.hint.adapter.rewards import grade_options, overlong_of
 from recipe.hint.command.aliases import given_settings
 from recipe.hint.methods import Method
 from recipe.hint.methods.cost import fewest_responses, most_responses
@@ -58,11 +58,14 @@ from recipe.hint.settings import (
     style_of,
 )
 from recipe.problems.columns import ProblemFile
-from recipe.run.errors import ConfigError
+from recipe.run.errors import ConfigError, VerifierError
 from recipe.run.paths import TRAIN, VAL
+from recipe.verify.pool.processes import WorkerFactory
+from recipe.verify.pool.workers import GRADE
 
 _ENGINES, _VERLS_SEED = f"{ROLLOUT}.seed", 42
 _SPACING = 1024  # above the number of replicas, each of which adds its own
+_START_LIMIT_S = 120.0
 
 
 def preflight(config: DictConfig, argv: Sequence[str], *, num_policies: int = 1) -> list[str]:
@@ -96,35 +99,39 @@ def preflight(config: DictConfig, argv: Sequence[str], *, num_policies: int = 1)
     check_sizes(with_models, sizes)
     has_critic = reference_and_critic(with_models)[1]
     check_method(config, method, sizes)
-    warnings += warnings_of(config, given_settings(argv), settings, method, has_critic=has_critic)
+    warnings += idle_warning(config, given_settings(argv), settings, method, has_critic=has_critic)
     check_loggers(config)
     check_reward(config, settings)
     unchecked = check_machine(config)
     folder = check_run_folder(config)
 
-    train, val = data.read_training_files(config), data.read_files(config, VAL)
-    data.check_alike(train, TRAIN)
-    data.check_alike(val, VAL)
-    data.check_unique_in_source(val)
+    train, val = data.read_files(config, TRAIN), data.read_files(config, VAL, by_source=True)
     model = load_model(config)
-    critic_size = check_critic_model(config, model, sizes) if has_critic else 0
+    critic_size = model.num_parameters if has_critic else 0
     hints = (settings, texts) if method.uses_hints else None
     lengths = data.check_lengths(config, model, train=train, val=val, hints=hints)
-    check_conversations(config, method, model, texts, [*train, *val])
-    check_rows(config, method, model, train)
+    data.check_conversations(config, method, model, texts, [*train, *val])
+    data.check_rows(config, method, model, train)
 
     steps, epochs = _count_steps(config, train, lengths)
     with open_dict(given):
         given.trainer.total_training_steps = config.trainer.total_training_steps = steps
-    check_steps_left(config, steps)
+    told = f"trainer.total_training_steps={steps}, and the run would resume after step "
+    check(resumed_step(config) <= steps, f"{told}{resumed_step(config)}; give more steps")
     changed = check_same_run(config)
     seed_engines(given, config, argv)
-    check_phases(config, method, sizes, steps, has_critic=has_critic)
+    check_phases(config, method, sizes, steps)
     has_target = method.credit is not None and method.needs.utterance_critic is not None
     size = checkpoint_bytes(config, model.num_parameters, critic_size, has_target=has_target)
-    size = size * num_policies if size else size
-    disk = check_disk(config, size, steps, has_critic=has_critic)
+    disk = check_disk(config, size and size * num_policies, steps, has_critic=has_critic)
     warnings += [*model_warnings(method, val, train), *lengths.warnings]
+    rollout = config.actor_rollout_ref.rollout
+    nodes = {"rollouts": rollout, "hints": config.hint, "validation": rollout.val_kwargs}
+    sampling = "; ".join(
+        f"{who} T={node.temperature} top_p={node.top_p}"
+        for who, node in nodes.items()
+        if who != "hints" or method.uses_hints
+    )
     return [
         f"method    {config.trainer.method}, {_plays(method, settings)}",
         model_line(model.path, model),
@@ -134,7 +141,7 @@ def preflight(config: DictConfig, argv: Sequence[str], *, num_policies: int = 1)
         f"{sizes.mini} prompts, {steps} steps ({epochs:.1f} epochs)",
         lengths_line(config, lengths, settings, method),
         f"cost      {_cost_line(config, method, sizes, val)}",
-        f"sampling  {_sampling(config, method)}",
+        f"sampling  {sampling} x {rollout.val_kwargs.n} samples",
         f"{devices_line(config)}, trainer mode {sizes.mode}",
         f"folder    {settings.run_dir} ({folder})",
         f"disk      {disk}",
@@ -147,11 +154,24 @@ def preflight(config: DictConfig, argv: Sequence[str], *, num_policies: int = 1)
 def resolved(config: DictConfig) -> tuple[DictConfig, HintSettings]:
     """Return the configuration without interpolations, and its typed ``hint:`` settings."""
     node: Any = OmegaConf.to_container(config, resolve=True)
-    config = DictConfig(node)
-    check_sections(config)
-    if not isinstance(name := setting(config, "trainer.method"), str):
-        raise ConfigError(f"trainer.method={name} must be the name of a method")
-    return config, read_settings(node["hint"])
+    name = node["trainer"]["method"]
+    check(isinstance(name, str), f"trainer.method={name} must be the name of a method")
+    return DictConfig(node), read_settings(node["hint"])
+
+
+def check_reward(config: DictConfig, settings: HintSettings) -> None:
+    """Check the over-long penalty, and load the user's own reward function as the run will."""
+    overlong_of(config)
+    options = grade_options(settings.verify, config)
+    if not options.function_path:
+        return
+    factory = WorkerFactory(GRADE, options, _START_LIMIT_S)
+    try:
+        factory.check()
+    except VerifierError as problem:
+        raise ConfigError(f"{FUNCTION}.path={options.function_path}: {problem}") from problem
+    finally:
+        factory.close()
 
 
 def check_teacher(config: DictConfig, method: Method, settings: HintSettings) -> list[str]:
@@ -199,15 +219,16 @@ def _count_steps(
     config: DictConfig, train: Sequence[ProblemFile], lengths: Lengths
 ) -> tuple[int, float]:
     """Return the steps that there will be, and how many epochs they are."""
-    batch = config.data.train_batch_size
-    per_epoch = data.num_training_problems(config, train, lengths.num_dropped) / batch
-    if per_epoch < 1:
-        raise ConfigError(
-            f"data.train_batch_size={batch} is above the training problems that "
-            f"data.filter_overlong_prompts=true leaves; give less, or raise data.max_prompt_length"
-        )
+    batch, cap = config.data.train_batch_size, setting(config, "data.train_max_samples") or -1
+    total = sum(len(file.problems) for file in train) - lengths.num_dropped
+    total = min(total, cap) if cap > 0 else total
+    per_epoch = total / batch
+    told = f"data.train_batch_size={batch} is above the {total} training problems"
+    check(per_epoch >= 1, f"{told} of {TRAIN}, so no batch would ever be full; give less")
     by_epochs = int(per_epoch) * setting(config, "trainer.total_epochs")
-    steps = min(by_epochs, setting(config, "trainer.total_training_steps") or by_epochs)
+    steps = setting(config, "trainer.total_training_steps")
+    check(steps is None or steps > 0, f"trainer.total_training_steps={steps} must be at least 1")
+    steps = min(by_epochs, steps or by_epochs)
     return steps, steps / per_epoch
 
 
@@ -268,35 +289,24 @@ def _plays(method: Method, settings: HintSettings) -> str:
     return f"hint levels up to {method.max_level}, {settings.source}, style {settings.style}"
 
 
-def _sampling(config: DictConfig, method: Method) -> str:
-    rollout = config.actor_rollout_ref.rollout
-    nodes = {"rollouts": rollout, "hints": config.hint, "validation": rollout.val_kwargs}
-    if not method.uses_hints:
-        del nodes["hints"]
-    parts = "; ".join(f"{who} T={of.temperature} top_p={of.top_p}" for who, of in nodes.items())
-    return f"{parts} x {rollout.val_kwargs.n} samples"
-
-
 def _cost_line(config: DictConfig, method: Method, sizes: Sizes, val: Sequence[ProblemFile]) -> str:
     """Return the responses of a step, where every prompt is solved at once and where none ever is.
 
     And those of the validations during training.
     """
+    response = setting(config, f"{ROLLOUT}.response_length")
     least, most = (
         sizes.batch * of(method, sizes.group) for of in (fewest_responses, most_responses)
     )
-    found = f"{least:,} responses a step, at most {least * sizes.response / 1e6:,.3g} M tokens"
+    found = f"{least:,} responses a step, at most {least * response / 1e6:,.3g} M tokens"
     if most > least:
-        found += f"; {most:,} and {most * sizes.response / 1e6:,.3g} M if none were ever right"
+        found += f"; {most:,} and {most * response / 1e6:,.3g} M if none were ever right"
     every, steps = setting(config, "trainer.test_freq"), config.trainer.total_training_steps
     count = int(bool(setting(config, "trainer.val_before_train")))
     if not setting(config, "trainer.val_only"):
         count += -(-steps // every) if every > 0 else 0  # the last step is validated too
-    num_validated, cap = (
-        sum(len(file.problems) for file in val),
-        setting(config, "data.val_max_samples"),
-    )
-    num_validated = min(num_validated, cap) if cap and cap > 0 else num_validated
-    each = num_validated * setting(config, f"{ROLLOUT}.val_kwargs.n")
+    num, cap = sum(len(file.problems) for file in val), setting(config, "data.val_max_samples")
+    num = min(num, cap) if cap and cap > 0 else num
+    each = num * setting(config, f"{ROLLOUT}.val_kwargs.n")
     validations = f"; {count} validation{'s' * (count != 1)} of {each:,} conversations"
     return found + validations if count else found
