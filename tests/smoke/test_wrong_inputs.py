@@ -287,7 +287,7 @@ def test_problems_with_little_room_for_hints_are_counted_in_warnings(command, wr
     assert code == 0
     warnings = [line for line in stdout.splitlines() if line.startswith("warning: ")]
     assert len(warnings) == 2
-    assert warnings[0].startswith("warning: 1 of 4 hint requests leave fewer than hint.max")
+    assert warnings[0].startswith("warning: 1 of 4 hint requests (up to ")
     assert warnings[1].startswith("warning: 1 of 4 prompts leave fewer than 32 tokens for a hint")
 
 
