@@ -240,7 +240,7 @@ def check_rows(
             not text.rstrip().endswith("<think>"),
             f"trainer.method={who} needs a chat template that does not end the prompt with "
             f"<think>, for the response or the solution opens it; set "
-            f"actor_rollout_ref.model.custom_chat_template, or hint.ghpo.format_weight=0",
+            f"actor_rollout_ref.model.custom_chat_template",
         )
     for file in files:
         for row, problem in enumerate(file.problems):
