@@ -15,7 +15,6 @@ from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
 
 from recipe import REPOSITORY
-from recipe.hint.adapter.preflight.machine import check_machine, has_gpu
 from recipe.hint.command.aliases import resolve_aliases
 from recipe.hint.command.compose import (
     CONFIG_DIR,
@@ -27,6 +26,7 @@ from recipe.hint.command.compose import (
     tidied,
 )
 from recipe.hint.command.help import help_text
+from recipe.run.devices import check_machine, has_gpu
 from recipe.run.ending import errors_in_one_line
 from recipe.run.errors import ConfigError
 from recipe.study.jobs import run_sweep
@@ -41,9 +41,9 @@ def main() -> None:
 
 def check_and_launch(config: DictConfig) -> None:
     """Check everything, print what will run, and run it."""
-    from recipe.hint.adapter.preflight.folder import is_finished
     from recipe.hint.adapter.preflight.run import preflight
     from recipe.run.reporter import closing_lines
+    from recipe.run.resume import is_finished
     from recipe.run.run_folder import RunFolder
 
     if config.trainer.eval_only:

@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from omegaconf import DictConfig
 
 from recipe.hint.adapter.preflight import data
-from recipe.hint.adapter.preflight.folder import check_places
-from recipe.hint.adapter.preflight.machine import check_machine
 from recipe.hint.adapter.preflight.model import MODEL, Model, load_model
 from recipe.hint.adapter.preflight.run import (
     check_reward,
@@ -20,13 +18,7 @@ from recipe.hint.adapter.preflight.run import (
     resolved,
     seed_engines,
 )
-from recipe.hint.adapter.preflight.settings import (
-    MODEL_NODE,
-    ROLLOUT,
-    check_values,
-    read_sizes,
-    setting,
-)
+from recipe.hint.adapter.preflight.settings import check_values, read_sizes
 from recipe.hint.command.aliases import given_settings
 from recipe.hint.settings import (
     build_method,
@@ -37,8 +29,11 @@ from recipe.hint.settings import (
 )
 from recipe.problems.columns import ProblemFile
 from recipe.run.checkpoints import MERGED, checkpoint_of, model_files
+from recipe.run.config import MODEL_NODE, ROLLOUT, setting
+from recipe.run.devices import check_machine
 from recipe.run.errors import ConfigError
 from recipe.run.paths import VAL, evaluation_folder, local_path
+from recipe.run.resume import check_places
 from recipe.study.draw import check_settings_unchanged, evaluation_settings
 from recipe.study.evaluate import played_turns
 

@@ -2,7 +2,7 @@ import os
 import sys
 from pathlib import Path
 
-from recipe.hint.adapter.preflight.machine import has_gpu
+from recipe.run.devices import has_gpu
 from recipe.run.environment import CPU_ENVIRONMENT
 
 # For the helpers beside the tests; --import-mode=importlib adds no folder by itself.

@@ -5,8 +5,8 @@ import torch
 from vllm.model_executor.models.utils import WeightsMapper
 from vllm.v1.sample.ops.topk_topp_sampler import TopKTopPSampler
 
-from recipe.hint.adapter.preflight.machine import has_gpu
 from recipe.laptop import rollout
+from recipe.run.devices import has_gpu
 
 pytestmark = pytest.mark.skipif(has_gpu(), reason="vLLM's CPU build")
 OWN_NAME = "get_rename_mapper"  # vLLM 0.29's

@@ -13,8 +13,8 @@ from omegaconf import OmegaConf
 from verl.plugin.platform import platform_manager
 from verl.plugin.platform.platform_base import PlatformBase
 
-from recipe.hint.adapter.preflight.machine import has_gpu
 from recipe.laptop import device as cpu_platform
+from recipe.run.devices import has_gpu
 from recipe.run.environment import set_environment
 
 pytestmark = pytest.mark.slow

@@ -3,7 +3,7 @@
 import pytest
 from engines import run_process
 
-from recipe.hint.adapter.preflight.machine import has_gpu
+from recipe.run.devices import has_gpu
 
 pytestmark = [
     pytest.mark.slow,

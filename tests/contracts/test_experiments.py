@@ -17,11 +17,11 @@ from hydra.errors import MissingConfigException
 
 from recipe.hint import main_hint
 from recipe.hint.adapter import models
-from recipe.hint.adapter.preflight import machine as preflight_machine
 from recipe.hint.command.aliases import _of_experiment
 from recipe.hint.command.compose import explain
 from recipe.hint.hints.base import WrittenText
 from recipe.hint.hints.teacher import ResponseCache
+from recipe.run import devices as preflight_machine
 from recipe.study.campaign import read_campaign
 
 pytestmark = pytest.mark.slow

@@ -9,7 +9,6 @@ from omegaconf import OmegaConf
 from verl.trainer.ppo.v1 import PPOTrainerSync
 from verl.utils.checkpoint.checkpoint_manager import find_latest_ckpt_path
 
-from recipe.hint.adapter.preflight.folder import check_run_folder, is_finished
 from recipe.hint.adapter.trainer import TRAINERS
 from recipe.run.checkpoints import (
     STATE_FILE,
@@ -21,6 +20,7 @@ from recipe.run.checkpoints import (
 )
 from recipe.run.errors import ConfigError
 from recipe.run.launcher import claimed_places, leave_former_run
+from recipe.run.resume import check_run_folder, is_finished
 from recipe.run.run_folder import METRICS_FILE, RunFolder
 
 ACCURACY = "val-core/tiny/hard/acc/mean@4"
@@ -142,7 +142,9 @@ def test_checkpoints_of_another_run_in_a_folder_of_their_own_are_not_gone_on_wit
     one.mkdir()
     (one / "config.yaml").touch()
     assert "step 4" in check_run_folder(config)
-    with pytest.raises(ConfigError, match=r"holds step 4 of another run, and hint.run_dir=.*two"):
+    with pytest.raises(
+        ConfigError, match=r"holds step 4 of another run; give that run's hint.run_dir"
+    ):
         check_run_folder(settings(two, root, resume_mode=mode))
     point_at(root, 0)  # nothing to go on with
     assert "starts at step 1" in check_run_folder(settings(two, root))

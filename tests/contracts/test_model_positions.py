@@ -11,13 +11,13 @@ from verl.workers.rollout.utils import get_max_position_embeddings
 
 from recipe import REPOSITORY
 from recipe.hint.adapter.engine_builder import EngineBuilder
-from recipe.hint.adapter.preflight.machine import has_gpu
 from recipe.hint.adapter.preflight.model import (
     CPU_HEAD_SIZES,
     check_bucket,
     load_model,
 )
 from recipe.hint.settings import read_settings
+from recipe.run.devices import has_gpu
 from recipe.run.errors import ConfigError
 
 

@@ -8,7 +8,7 @@ import pytest
 from engines import run_process
 from random_model import FAMILIES
 
-from recipe.hint.adapter.preflight.machine import has_gpu
+from recipe.run.devices import has_gpu
 
 pytestmark = pytest.mark.long
 MEAN, MOST = 1e-6, 1e-4

@@ -6,11 +6,11 @@ import shutil
 import pytest
 from omegaconf import OmegaConf
 
-from recipe.hint.adapter.preflight.folder import SAME, check_same_run
 from recipe.hint.adapter.preflight.settings import check_keys
 from recipe.hint.command.compose import tidied
 from recipe.run.checkpoints import digests_of_run, mark_complete
 from recipe.run.errors import ConfigError
+from recipe.run.resume import SAME, check_same_run
 
 MODEL = "actor_rollout_ref.model.path"
 TYPOS = {
@@ -77,7 +77,7 @@ def moved(plain, tmp_path):
 def test_a_moved_project_is_the_same_run(run, plain, tmp_path, has_digests):
     facts = digests_of_run(run) if has_digests else {}
     mark_complete(run.trainer.default_local_dir, 3, **facts)
-    assert check_same_run(moved(plain, tmp_path)) == []
+    assert check_same_run(moved(plain, tmp_path), ["hint.search"]) == []
 
 
 @pytest.mark.parametrize("name", ["train.parquet", "model/config.json"])
@@ -85,14 +85,14 @@ def test_another_content_under_the_same_name_is_another_run(run, tmp_path, name)
     mark_complete(run.trainer.default_local_dir, 3, **digests_of_run(run))
     (tmp_path / "project" / name).write_text("another")
     with pytest.raises(ConfigError, match="has another content than when .*global_step_3 was"):
-        check_same_run(run)
+        check_same_run(run, ["hint.search"])
 
 
 def test_a_model_of_another_name_is_another_run(run, tmp_path):
     mark_complete(run.trainer.default_local_dir, 3)
     run.actor_rollout_ref.model.path = f"{tmp_path}/other"
     with pytest.raises(ConfigError, match=rf"holds a run with {MODEL}=.*, now .*other: give the"):
-        check_same_run(run)
+        check_same_run(run, ["hint.search"])
 
 
 @pytest.mark.parametrize(
@@ -111,7 +111,7 @@ def test_a_model_of_another_name_is_another_run(run, tmp_path):
 def test_a_setting_that_defines_the_run_may_not_change(run, name, value):
     OmegaConf.update(run, name, value, force_add=True)
     with pytest.raises(ConfigError, match=r"another trainer.experiment_name to begin a run"):
-        check_same_run(run)
+        check_same_run(run, ["hint.search"])
 
 
 @pytest.mark.parametrize(
@@ -125,13 +125,13 @@ def test_a_setting_that_defines_the_run_may_not_change(run, name, value):
 )
 def test_a_setting_that_does_not_is_told_in_one_line(run, name, value):
     OmegaConf.update(run, name, value)
-    [line] = check_same_run(run)
+    [line] = check_same_run(run, ["hint.search"])
     assert line.startswith(f"changed   since the run began: {name} ")
 
 
 def test_disabled_resuming_compares_nothing(run):
     run.trainer.resume_mode, run.hint.seed = "disable", 5
-    assert check_same_run(run) == []
+    assert check_same_run(run, ["hint.search"]) == []
 
 
 def test_the_settings_that_define_a_run_are_there(run):

@@ -15,9 +15,9 @@ from vllm.v1.engine.exceptions import EngineDeadError
 from vllm.v1.engine.utils import wait_for_engine_startup
 
 from recipe.hint.adapter import rollout_server
-from recipe.hint.adapter.preflight.machine import has_gpu
 from recipe.hint.adapter.rollout_server import CPU_EXTENSION, GroupHttpServer, GroupReplica
 from recipe.run import launcher
+from recipe.run.devices import has_gpu
 
 cpu_build = pytest.mark.skipif(has_gpu(), reason="needs vLLM's CPU build")
 

@@ -16,11 +16,11 @@ import pyarrow.parquet as pq
 import pytest
 from engines import BASE, ROOT, environment
 
-from recipe.hint.adapter.preflight.machine import has_gpu
 from recipe.hint.hints.base import TeacherSampling, TeacherSettings
 from recipe.hint.hints.teacher import Teacher
 from recipe.hint.prompt import Texts
 from recipe.problems.columns import read_problems, write_rows
+from recipe.run.devices import has_gpu
 from recipe.study.offline_hints import main
 
 pytestmark = pytest.mark.slow

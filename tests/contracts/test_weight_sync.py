@@ -7,7 +7,7 @@ copy of a tied ``lm_head`` (recipe/laptop/rollout.py).
 import pytest
 from engines import run_process
 
-from recipe.hint.adapter.preflight.machine import has_gpu
+from recipe.run.devices import has_gpu
 
 pytestmark = [
     pytest.mark.slow,

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from recipe.hint import main_hint
-from recipe.hint.adapter.preflight import machine as preflight_machine
+from recipe.run import devices as preflight_machine
 from recipe.run.checkpoints import digests_of, mark_complete
 from recipe.study import evaluation_checks, export
 

@@ -3,9 +3,9 @@
 import pytest
 from runs import check_records, check_weights, train
 
-from recipe.hint.adapter.preflight.machine import check_machine
 from recipe.hint.adapter.preflight.method import check_sizes
 from recipe.hint.adapter.preflight.settings import read_sizes
+from recipe.run.devices import check_machine
 from recipe.run.errors import ConfigError
 
 pytestmark = pytest.mark.slow

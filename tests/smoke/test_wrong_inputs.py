@@ -15,8 +15,8 @@ import yaml
 from omegaconf import OmegaConf
 
 from recipe.hint import main_hint
-from recipe.hint.adapter.preflight.machine import cpus_needed, has_gpu
 from recipe.problems.columns import make_row
+from recipe.run.devices import cpus_needed, has_gpu
 
 pytestmark = pytest.mark.slow
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from omegaconf import DictConfig
 
-from recipe.hint.adapter.preflight.settings import rollout_devices, world_size
+from recipe.run.config import rollout_devices, world_size
 
 
 def problems_in_flight(config: DictConfig) -> int:

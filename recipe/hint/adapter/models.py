@@ -7,8 +7,8 @@ import os
 
 from omegaconf import DictConfig, open_dict
 
-from recipe.hint.adapter.preflight.settings import MODEL_NODE, setting
 from recipe.hint.methods import Method
+from recipe.run.config import MODEL_NODE, setting
 from recipe.run.errors import ConfigError, one_line
 from recipe.run.paths import model_folder
 

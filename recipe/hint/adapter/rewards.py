@@ -7,8 +7,8 @@ from dataclasses import fields
 from omegaconf import DictConfig, OmegaConf
 
 from recipe.hint.adapter.engine import Grader
-from recipe.hint.adapter.preflight.settings import FUNCTION, KWARGS
 from recipe.hint.settings import VerifySettings
+from recipe.run.config import FUNCTION, KWARGS
 from recipe.run.errors import ConfigError
 from recipe.verify.options import GradeOptions
 from recipe.verify.overlong import Overlong

@@ -26,7 +26,6 @@ from recipe.hint import metrics as hint_metrics
 from recipe.hint.adapter.credit import CreditMixin
 from recipe.hint.adapter.dataset import use_row_dataset
 from recipe.hint.adapter.models import ask_for_models, read_base_of_adapter
-from recipe.hint.adapter.preflight.folder import lacks_validation
 from recipe.hint.adapter.sampling_guard import drop_trained, guard, retry_failed
 from recipe.hint.adapter.store import RECORD_FIELD, SAMPLE_FIELD, STATE_FIELD
 from recipe.hint.conversations import TURN_FACTS, mean_facts
@@ -48,6 +47,7 @@ from recipe.run.checkpoints import (
 )
 from recipe.run.errors import ConfigError
 from recipe.run.reporter import StepReporter
+from recipe.run.resume import lacks_validation
 from recipe.run.run_folder import METRICS_FILE, RunFolder, plain
 from recipe.run.watchdog import NO_ANSWER, Limited, Liveness, Watchdog, ready
 from recipe.run.whole_file import whole_file, write_whole

@@ -8,9 +8,8 @@ from types import SimpleNamespace
 import pytest
 from omegaconf import OmegaConf
 
-from recipe.hint.adapter.preflight import folder as places
-from recipe.hint.adapter.preflight.folder import check_disk, checkpoint_bytes
 from recipe.run import checkpoints
+from recipe.run import resume as places
 from recipe.run.checkpoints import (
     COMPLETE,
     MERGED,
@@ -26,6 +25,7 @@ from recipe.run.checkpoints import (
     repair_pointer,
 )
 from recipe.run.errors import ConfigError
+from recipe.run.resume import check_disk, checkpoint_bytes
 from recipe.run.run_folder import METRICS_FILE, RunFolder
 
 POINTER = "latest_checkpointed_iteration.txt"  # verl's

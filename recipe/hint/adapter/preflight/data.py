@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from omegaconf import DictConfig
 
 from recipe.hint.adapter.preflight.model import MAX_MODEL_LEN, Model
-from recipe.hint.adapter.preflight.settings import PROMPT_LENGTH, ROLLOUT, check, files_of, setting
 from recipe.hint.engine import Engine
 from recipe.hint.hints.base import TeacherSampling, WrittenText
 from recipe.hint.hints.self_generated import hint_request
@@ -25,6 +24,7 @@ from recipe.hint.turns import RoleSampling
 from recipe.problems.checks import odd_golds
 from recipe.problems.columns import ProblemFile, check_there, read_file
 from recipe.problems.schema import Problem, complete_sets
+from recipe.run.config import PROMPT_LENGTH, ROLLOUT, check, files_of, setting
 from recipe.run.errors import DataError
 from recipe.run.paths import TRAIN
 from recipe.verify.answer import unasked_warning

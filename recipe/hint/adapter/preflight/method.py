@@ -7,23 +7,22 @@ from typing import Any
 from hydra.errors import InstantiationException
 from omegaconf import DictConfig
 
-from recipe.hint.adapter.preflight.settings import (
+from recipe.hint.adapter.preflight.settings import Sizes, quiet
+from recipe.hint.methods import Method
+from recipe.run.config import (
     ACTOR,
     GROUP,
     MINI,
     MODEL_NODE,
     REF,
     ROLLOUT,
-    Sizes,
     check,
     demand,
     is_separate,
     names,
-    quiet,
     setting,
     world_size,
 )
-from recipe.hint.methods import Method
 from recipe.run.errors import ConfigError, one_line
 
 _ESTIMATOR, _FILTER = "algorithm.adv_estimator", "algorithm.filter_groups.enable"
@@ -65,7 +64,6 @@ def check_sizes(config: DictConfig, sizes: Sizes) -> None:
     parts = f" / {steps}" if sizes.num_shares > 1 else ""
     share = f"{mini} must be a divisor of {sizes.share} ({given}{parts}; both count prompts)"
     check(sizes.share % sizes.mini == 0, share)
-    _check_oldest(config, sizes)
     uses_reference, uses_critic = reference_and_critic(config)
     passes = [(ACTOR, f"{ACTOR}.", "ppo_"), (ACTOR, f"{ROLLOUT}.log_prob_", "")]
     passes += [(REF, f"{REF}.log_prob_", "")] if uses_reference else []
@@ -96,24 +94,6 @@ def _check_row_fits(config: DictConfig, name: str, sizes: Sizes, parallel: int) 
         f"{name}={limit} x {parallel} ({_ULYSSES}) is below a prompt and its response = "
         f"{sizes.row} tokens: verl would stop at the first row that long; give "
         f"{-(-sizes.row // parallel)} or more",
-    )
-
-
-def _check_oldest(config: DictConfig, sizes: Sizes) -> None:
-    """Check that an asynchronous mode does not throw away what it has just sampled."""
-    sampler, ahead = "trainer.v1.sampler", f"trainer.v1.{sizes.mode}.num_warmup_batches"
-    oldest = setting(config, f"{sampler}.max_off_policy_threshold")
-    is_dropped = setting(config, f"{sampler}.max_off_policy_strategy") == "drop"
-    if sizes.mode == "sync" or not is_dropped or oldest is None:
-        return
-    chunk = setting(config, "data.gen_batch_size") or sizes.batch  # verl sends whole ones
-    num_sent = (setting(config, ahead) or 0) * sizes.batch // chunk * chunk
-    lag = -(-num_sent // sizes.batch)
-    check(
-        oldest > lag,
-        f"{sampler}.max_off_policy_threshold={oldest} would throw away finished prompts at every "
-        f"step: with {ahead}={lag} they span {lag + 1} versions of the weights; give {lag + 1} or "
-        f"more, or {sampler}.max_off_policy_strategy=wait",
     )
 
 

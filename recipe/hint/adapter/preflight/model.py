@@ -22,9 +22,9 @@ from recipe.hint.adapter.chat_template import (
     refuses_system,
     unfixed_date,
 )
-from recipe.hint.adapter.preflight.settings import MODEL_NODE, ROLLOUT, setting
 from recipe.hint.prompt import Message
 from recipe.run.checkpoints import known_checkpoints
+from recipe.run.config import MODEL_NODE, ROLLOUT, setting
 from recipe.run.errors import ConfigError, one_line
 from recipe.run.paths import model_folder
 

@@ -17,15 +17,6 @@ from omegaconf import DictConfig, OmegaConf, open_dict
 from recipe.hint.adapter.models import ask_for_models, choose_attention
 from recipe.hint.adapter.preflight import data
 from recipe.hint.adapter.preflight.data import Lengths
-from recipe.hint.adapter.preflight.folder import (
-    check_disk,
-    check_folder,
-    check_run_folder,
-    check_same_run,
-    checkpoint_bytes,
-    resumed_step,
-)
-from recipe.hint.adapter.preflight.machine import check_loggers, check_machine
 from recipe.hint.adapter.preflight.method import (
     check_method,
     check_phases,
@@ -33,17 +24,7 @@ from recipe.hint.adapter.preflight.method import (
     reference_and_critic,
 )
 from recipe.hint.adapter.preflight.model import MODEL, Model, load_model
-from recipe.hint.adapter.preflight.settings import (
-    FUNCTION,
-    PROMPT_LENGTH,
-    ROLLOUT,
-    Sizes,
-    check,
-    check_values,
-    idle_warning,
-    read_sizes,
-    setting,
-)
+from recipe.hint.adapter.preflight.settings import Sizes, check_values, idle_warning, read_sizes
 from recipe.hint.adapter.rewards import grade_options, overlong_of
 from recipe.hint.command.aliases import given_settings
 from recipe.hint.methods import Method
@@ -58,8 +39,18 @@ from recipe.hint.settings import (
     style_of,
 )
 from recipe.problems.columns import ProblemFile
+from recipe.run.config import FUNCTION, PROMPT_LENGTH, ROLLOUT, check, setting
+from recipe.run.devices import check_loggers, check_machine
 from recipe.run.errors import ConfigError, VerifierError
 from recipe.run.paths import TRAIN, VAL
+from recipe.run.resume import (
+    check_disk,
+    check_folder,
+    check_run_folder,
+    check_same_run,
+    checkpoint_bytes,
+    resumed_step,
+)
 from recipe.verify.pool.processes import WorkerFactory
 from recipe.verify.pool.workers import GRADE
 
@@ -118,7 +109,10 @@ def preflight(config: DictConfig, argv: Sequence[str], *, num_policies: int = 1)
         given.trainer.total_training_steps = config.trainer.total_training_steps = steps
     told = f"trainer.total_training_steps={steps}, and the run would resume after step "
     check(resumed_step(config) <= steps, f"{told}{resumed_step(config)}; give more steps")
-    changed = check_same_run(config)
+    own = [method.settings_node]
+    if own == ["trainer"]:
+        own = [f"trainer.{name}" for name in method.settings_cls.__dataclass_fields__]
+    changed = check_same_run(config, own)
     seed_engines(given, config, argv)
     check_phases(config, method, sizes, steps)
     has_target = method.credit is not None and method.needs.utterance_critic is not None

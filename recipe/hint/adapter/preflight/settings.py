@@ -13,24 +13,31 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from omegaconf import DictConfig, ListConfig, OmegaConf
+from omegaconf import DictConfig, OmegaConf
 
 from recipe.hint.command.compose import CONFIG_DIR, flat_names, nearest
 from recipe.hint.methods import Method
 from recipe.hint.settings import HintSettings, method_defaults, unread_settings
+from recipe.run.config import (
+    ACTOR,
+    FUNCTION,
+    GROUP,
+    KWARGS,
+    MINI,
+    MODEL_NODE,
+    PROMPT_LENGTH,
+    REF,
+    ROLLOUT,
+    check,
+    demand,
+    leaves,
+    names,
+    setting,
+    text_of,
+)
 from recipe.run.errors import ConfigError
 from recipe.run.typed import check_finite
 
-
-def names(section: str, keys: str) -> tuple[str, ...]:
-    """Return the dotted names of several settings of one section."""
-    return tuple(f"{section}.{key}" for key in keys.split())
-
-
-ACTOR, ROLLOUT, REF, MODEL_NODE = names("actor_rollout_ref", "actor rollout ref model")
-PROMPT_LENGTH = f"{ROLLOUT}.prompt_length"
-MINI, GROUP = f"{ACTOR}.ppo_mini_batch_size", f"{ROLLOUT}.n"
-FUNCTION, KWARGS = names("reward", "custom_reward_function reward_kwargs")
 _BUFFER = f"{KWARGS}.overlong_buffer_cfg"
 
 # Settings inside verl's sections that its file does not list: ours, what verl 0.9.1 reads all the
@@ -120,53 +127,6 @@ _READ_WITHOUT = {
     f"{ROLLOUT}.log_prob_use_dynamic_bsz": f"{ROLLOUT}.log_prob_micro_batch_size",
     f"{REF}.log_prob_use_dynamic_bsz": f"{REF}.log_prob_micro_batch_size",
 }
-
-
-def setting(config: DictConfig, name: str) -> Any:
-    """Return the value of a dotted name; ``None`` where the config has no such node."""
-    return OmegaConf.select(config, name)
-
-
-def files_of(config: DictConfig, name: str) -> list[str]:
-    """Return a setting that is one file or a list of files as a list."""
-    value = setting(config, name)
-    many = list(value) if isinstance(value, list | tuple | ListConfig) else [value]
-    return [str(each) for each in many if each is not None and str(each).strip()]
-
-
-def leaves(node: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield the dotted name and the value of each setting; an empty mapping is a value."""
-    for key, value in node.items():
-        if isinstance(value, Mapping) and value:
-            yield from leaves(value, f"{prefix}{key}.")
-        else:
-            yield f"{prefix}{key}", value
-
-
-def text_of(value: Any) -> str:
-    """Return a value as YAML has it."""
-    return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def is_separate(config: DictConfig) -> bool:
-    """Return whether the run trains with rollouts on devices of their own."""
-    mode = setting(config, "trainer.v1.trainer_mode")
-    return mode == "separate_async" and not setting(config, "trainer.eval_only")
-
-
-def world_size(config: DictConfig) -> int:
-    """Return the number of trainer processes."""
-    return setting(config, "trainer.nnodes") * setting(config, "trainer.n_gpus_per_node")
-
-
-def rollout_devices(config: DictConfig) -> int:
-    """Return the number of devices that only roll out."""
-    if not is_separate(config):
-        return 0
-    return math.prod(setting(config, f"{ROLLOUT}.{key}") or 0 for key in _NODES)
-
-
-_NODES = ("nnodes", "n_gpus_per_node")
 
 
 @contextlib.contextmanager
@@ -299,22 +259,6 @@ def check_values(config: DictConfig) -> None:
         is_zero = value == 0 and name != f"{ROLLOUT}.val_kwargs.temperature"
         if not isinstance(value, int | float) or is_zero or not 0 <= value <= most:
             raise ConfigError(f"{name}={value} must be a number above 0, top_p at most 1")
-
-
-def check(is_fine: object, message: str) -> None:
-    """Raise ``ConfigError`` with the message unless all is fine."""
-    if not is_fine:
-        raise ConfigError(message)
-
-
-def demand(config: DictConfig, name: str, choices: tuple[Any, ...], why: str = "") -> None:
-    """Refuse a value that is none of the choices; null is always taken."""
-    value = setting(config, name)
-    if value is not None and value not in choices:
-        told = f"choose one of {', '.join(map(text_of, choices))}" if choices else "drop it"
-        raise ConfigError(
-            f"{name}={text_of(value)} is not supported{f' {why}' if why else ''}; {told}"
-        )
 
 
 def idle_warning(

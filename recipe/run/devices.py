@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from omegaconf import DictConfig
 
-from recipe.hint.adapter.preflight.settings import (
+from recipe.run.config import (
     ROLLOUT,
     check,
     files_of,

@@ -6,26 +6,13 @@ import contextlib
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import yaml
 from omegaconf import DictConfig, OmegaConf
 
-from recipe.hint.adapter.preflight.settings import (
-    ACTOR,
-    FUNCTION,
-    KWARGS,
-    MODEL_NODE,
-    ROLLOUT,
-    files_of,
-    leaves,
-    names,
-    setting,
-    text_of,
-)
-from recipe.hint.methods import METHODS
 from recipe.run.checkpoints import (
     check_resumable,
     check_undamaged,
@@ -37,6 +24,18 @@ from recipe.run.checkpoints import (
     said_of,
     step_folder,
     step_of,
+)
+from recipe.run.config import (
+    ACTOR,
+    FUNCTION,
+    KWARGS,
+    MODEL_NODE,
+    ROLLOUT,
+    files_of,
+    leaves,
+    names,
+    setting,
+    text_of,
 )
 from recipe.run.errors import ConfigError, one_line
 from recipe.run.paths import CHECKPOINTS, DATA_FILES, FOLDERS, SOURCES, TRAIN
@@ -176,10 +175,14 @@ def _metrics(config: DictConfig) -> Iterator[dict[str, Any]]:
                 yield row
 
 
-def check_same_run(config: DictConfig) -> list[str]:
+def check_same_run(config: DictConfig, own: Sequence[str] = ()) -> list[str]:
     """Compare a run's settings with those that the run in its folder began with.
 
     A setting that only one of the two has, of another version, is not compared.
+
+    Args:
+        config: The run's.
+        own: Settings, or sections of them, that define the run beside :data:`SAME`: its method's.
 
     Returns:
         A line that names the settings that changed and do not make another run, or nothing.
@@ -214,10 +217,7 @@ def check_same_run(config: DictConfig) -> list[str]:
             f"folder holds; {_OTHER}, or take the file away"
         ) from error
     changed = [key for key in was if key in now and not _is_equal(key, was[key], now[key])]
-    method = METHODS.get(str(setting(config, "trainer.method")))
-    same = [*SAME, _DEVICES, *([method.settings_node] if method else ())]
-    if method and method.settings_node == "trainer":
-        same[-1:] = names("trainer", " ".join(method.settings_cls.__dataclass_fields__))
+    same = [*SAME, _DEVICES, *own]
     heads = tuple(f"{name}." for name in same if name)
     by_content = {name for name, digest in digests.items() if digest}
     others = [key for key in changed if key in same or key.startswith(heads)]
