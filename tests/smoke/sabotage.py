@@ -1,6 +1,5 @@
 """Faults and odd prompts, loaded into the processes of one run by its environment."""
 
-import json
 import os
 import time
 from contextvars import ContextVar
@@ -64,23 +63,7 @@ def _make_one_group_long(number: int, others: int) -> None:
     PromptRollout.run, Sampling.fields = run, fields
 
 
-def _keep_prompts(path: str) -> None:
-    """Append the conversations that responses were asked of, one JSON line a prompt rollout."""
-    original = PromptRollout.run
-
-    async def run(self, uid, step):
-        outcome = await original(self, uid, step)
-        turns = [turn for each in self._rounds for turn in each.turns]
-        with open(path, "a", encoding="utf-8") as file:
-            file.write(json.dumps([turn.messages for turn in turns]) + "\n")
-        return outcome
-
-    PromptRollout.run = run
-
-
 match os.environ.get("HINT_TEST_FAULT", "").split(":"):
-    case ["prompts", path]:
-        _keep_prompts(path)
     case ["receiver"]:
         _raise_at_the_second_sync()
     case ["every prompt"]:

@@ -9,28 +9,6 @@ pytestmark = pytest.mark.long
 TURNS = ("actor_rollout_ref.rollout.prompt_length=420", "data.max_response_length=48")
 
 
-def test_the_critic_of_mlmt_learns_what_its_turns_earn_and_pays_the_guide(tmp_path):
-    run = train(
-        tmp_path / "run",
-        *TURNS,
-        "trainer.method=mlmt",
-        "hint.mlmt.baseline=value",
-        "hint.mlmt.value_bonus=0.5",
-        "hint.mlmt.guide_max_tokens=24",
-        "trainer.total_training_steps=2",
-    )
-    assert run.code == 0, run.err
-    check_weights(run, 2)
-    first, second = run.metrics
-    for row in run.metrics:
-        assert np.isfinite(row["critic/vf_loss"]) and row["critic/grad_norm"] > 0
-        # A baseline that is not the reward itself leaves every turn an advantage.
-        assert row["credit/guide_t2/advantage_abs"] > 0
-    # The head begins with values of its own, which the first update moves.
-    names = [f"credit/{name}/value" for name in ("solver_t1", "guide_t2", "solver_t3")]
-    assert all(first[name] != second[name] for name in names)
-
-
 def test_archer_goes_on_with_its_replay_and_its_target_after_a_restart(tmp_path):
     options = (
         *TURNS,
