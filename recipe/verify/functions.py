@@ -24,6 +24,7 @@ from recipe.verify.schema import Item, Verdict
 
 _MAX_EXTRACTED_CHARS = 2000
 # What verl's manager adds to extra_info: a question and an answer, and no score of the rollout's.
+_VERLS = ("data_source", "solution_str", "ground_truth", "extra_info")  # verl's arguments
 _TURNS: dict[str, Any] = {"num_turns": 2, "rollout_reward_scores": {}}
 
 
@@ -68,7 +69,7 @@ def check_call(options: GradeOptions) -> None:
         ConfigError: If it cannot be called.
     """
     function = load_function(options.function_path, options.function_name)
-    call = dict.fromkeys(("data_source", "solution_str", "ground_truth", "extra_info"))
+    call: dict[str, Any] = dict.fromkeys(_VERLS)
     call.update(options.function_kwargs)
     try:
         inspect.signature(function).bind(**call)
@@ -112,7 +113,7 @@ def read_result(result: Any) -> Verdict:
 
 
 def _number(fields: Mapping[str, Any], name: str) -> float:
-    value = fields.get(name)
+    value: Any = fields.get(name)
     # float() reads texts, which are not scores; numpy's and torch's numbers are welcome.
     if isinstance(value, str | bytes) or not hasattr(value, "__float__"):
         raise ValueError(f"{name}={str(value)[:80]!r} ({type(value).__name__}) is not a number")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
+from typing import Any
 
 from omegaconf import DictConfig, open_dict
 
@@ -124,7 +125,7 @@ def choose_attention(config: DictConfig) -> list[str]:
     return [f"attention {chosen}: flash-attn cannot be imported ({reason})"]
 
 
-def _caps_attention(path: object) -> bool:
+def _caps_attention(path: Any) -> bool:
     """Return whether the model caps its attention logits; other checks report a broken file."""
     from transformers import PretrainedConfig
 

@@ -137,7 +137,7 @@ async def find_leaks(
         return [()] * len(hints)
     if problem.kind == "choice" or re.fullmatch(r"\([A-Z]\)", answer):
         named = re.compile(_OPTION.format(letter=re.escape(answer.strip("()"))), re.MULTILINE)
-        return [_apart(m.span(m.lastindex) for m in named.finditer(hint)) for hint in hints]
+        return [_apart(m.span(m.lastindex or 0) for m in named.finditer(hint)) for hint in hints]
     if not is_program and (value := _value_of(answer)) is not None:
         is_rare = value not in _COMMON and value not in {each for _, each in _numbers(problem.text)}
         return [_apart(_number_leaks(hint, value, is_rare)) for hint in hints]

@@ -165,7 +165,7 @@ class WorkerFactory:
         self._reap()
         self._is_starting = True
         try:
-            process = self._process = self._popen()
+            self._process = self._popen()
             answer = self._line.receive(time.monotonic() + self._start_timeout_s)
             if answer == "ready":
                 return
@@ -173,7 +173,7 @@ class WorkerFactory:
         except TimeoutError:
             what = f"no answer within start_timeout_s={self._start_timeout_s:g}"
         except PeerDied:
-            what = f"it ended with exit code {process.wait()}"
+            what = f"it ended with exit code {self._process.wait() if self._process else None}"
         finally:
             self._is_starting = False
         self._reap()

@@ -156,7 +156,8 @@ def grade(
     _, problem = attempt(_run, remote, source, tests, namespace)
     line = _line(problem)
     if remote.fault[0]:
-        return *remote.fault, line
+        reason, detail = remote.fault
+        return reason, detail, line
     if isinstance(problem, Unrunnable):
         return "error", str(problem), line
     if problem is not None:
@@ -209,7 +210,7 @@ def _import_all(imports: list[tuple[str, str]]) -> None:
                 " Python's own library, and take what the program defines by its name alone"
             )
     if unittest := sys.modules.get("unittest"):
-        unittest.main = lambda *_, **__: None  # the classes are run without it
+        unittest.__dict__["main"] = lambda *_, **__: None  # the classes are run without it
 
 
 def _line(problem: BaseException | None) -> int:

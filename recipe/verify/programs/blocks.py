@@ -105,6 +105,9 @@ def _blocks(text: str) -> list[_Fenced]:
             blocks[-1].lines.append(line)
         elif is_inside and blocks[-1].is_closed:
             is_inside = False
-        elif is_inside := fence is not None and fence.opens:
+        elif fence is not None and fence.opens:
+            is_inside = True
             blocks.append(_Fenced(fence))
+        else:
+            is_inside = False
     return blocks

@@ -19,6 +19,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
 from recipe.verify.line import Line, PeerDied
 from recipe.verify.options import GradeOptions, Isolation
@@ -160,7 +161,7 @@ def run_program(
             return Outcome("too_slow", "out of processor time")
         is_crash = processes[1].returncode in _CRASHES
         reason = "wrong" if reason == ENDED or is_crash else "error"
-    return Outcome(reason, detail, line)
+    return Outcome(cast(Reason, reason), detail, line)
 
 
 def _receive(

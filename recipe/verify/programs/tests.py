@@ -12,6 +12,7 @@ import builtins
 import functools
 import re
 import sys
+from typing import Any, TypeGuard
 
 TYPE_CHECKING = False  # as typing.TYPE_CHECKING, without the import
 if TYPE_CHECKING:
@@ -93,12 +94,13 @@ def _names(tree: ast.Module, free: set[str]) -> tuple[list[str], list[str]]:
     modules = (own - bare) & (sys.stdlib_module_names - {"antigravity", "this"})
     if own - modules:
         return sorted(own - modules), sorted(modules)
-    called = {node.func.id for node in nodes if isinstance(node, ast.Call) and _is_name(node.func)}
+    functions = [node.func for node in nodes if isinstance(node, ast.Call)]
+    called = {each.id for each in functions if _is_name(each)}
     called = {name for name in called & free if not isinstance(getattr(builtins, name), type)}
     return (sorted(called) if len(called) == 1 else []), sorted(modules)
 
 
-def _is_name(node: ast.AST) -> bool:
+def _is_name(node: ast.AST) -> TypeGuard[ast.Name]:
     return isinstance(node, ast.Name)
 
 
@@ -166,8 +168,9 @@ class _Counter(ast.NodeTransformer):
     def visit_Assert(self, node: ast.Assert) -> ast.AST:
         """Ask for no more than the truth of a result that is asserted as it is."""
         self.generic_visit(node)
-        is_not = isinstance(node.test, ast.UnaryOp) and isinstance(node.test.op, ast.Not)
-        test = node.test.operand if is_not else node.test
+        test = node.test
+        if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+            test = test.operand
         if isinstance(test, ast.Call) and _is_name(test.func) and test.func.id in self._names:
             test.func = _call(TRUTH, test.func.id)
         return node
@@ -208,7 +211,7 @@ class _Counter(ast.NodeTransformer):
 _HEAD = (ast.expr, ast.withitem)
 
 
-def _call(name: str, argument: object) -> ast.Call:
+def _call(name: str, argument: Any) -> ast.Call:
     return ast.Call(ast.Name(name, ast.Load()), [ast.Constant(argument)], [])
 
 

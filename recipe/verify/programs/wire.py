@@ -76,7 +76,8 @@ def encode(value: Any, depth: int = 0) -> Any:
         return {"bytes": bytes.hex(value)}
     if base is dict:
         return {"dict": [encode(list(pair), depth + 1) for pair in dict.items(value)]}
-    items = [encode(each, depth + 1) for each in base.__iter__(value)]
+    iter_of: Any = base.__dict__["__iter__"]  # not one that the program has defined
+    items = [encode(each, depth + 1) for each in iter_of(value)]
     return items if base is list else {base.__name__: items}
 
 
