@@ -12,11 +12,11 @@ import builtins
 import functools
 import re
 import sys
-from typing import Any, TypeGuard
 
 TYPE_CHECKING = False  # as typing.TYPE_CHECKING, without the import
 if TYPE_CHECKING:
     from types import CodeType
+    from typing import Any, TypeGuard
 
 # A function, or a method of an object that its call makes: ``Solution().twoSum``.
 _CALLED = re.compile(r"[A-Za-z_]\w*(?:\(\))?(?:\.[A-Za-z_]\w*)*")
