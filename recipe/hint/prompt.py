@@ -13,10 +13,9 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from recipe.hint.schema import USABLE_HINTS, HintStatus
+from recipe.problems.schema import ANSWER_SYSTEM_PROMPT
 from recipe.run.errors import ConfigError
 
-# protocol
-ANSWER_SYSTEM_PROMPT = "Please reason step by step, and put your final answer within \\boxed{}."
 # protocol
 HINT_USER_PROMPT_TEMPLATE = "Question:\n{problem}\nSolution:\n{solution}"
 # protocol

@@ -12,16 +12,13 @@ import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
-from typing import Any
 
-from recipe.hint.prompt import Message, fold_system
+from tqdm import tqdm
+
 from recipe.problems.columns import read_problems
 from recipe.problems.prepare import Prepared, places_text
-from recipe.problems.progress import progress
-from recipe.problems.rows import lists_options
-from recipe.run.errors import DataError, one_line
+from recipe.problems.schema import lists_options
 from recipe.verify.maths.grade import is_text_only
 from recipe.verify.placeholders import is_placeholder
 from recipe.verify.pool.workers import VerifierPool
@@ -29,7 +26,6 @@ from recipe.verify.schema import Item
 
 # Right for no answer, so that the verifier has to work on the gold answer to say "wrong".
 _PROBE = r"\boxed{7919.0625}"
-_AT_ONCE = 1024  # answers between two looks at how far it is
 # Words in a run. Runs of 10 are the shorter end of what training-data audits use (8 to 13):
 # problems are short, and a match must still be more than a common phrase.
 NGRAM_WORDS = 10
@@ -128,7 +124,7 @@ def repeated_problems(prepared: Prepared) -> list[Finding]:
     """Find rows with the same words as an earlier row but another id, and rows left out."""
     first: dict[bytes, int] = {}  # by a digest: a million lists of words are gigabytes
     rows: list[tuple[int, str]] = []
-    for number, row in enumerate(progress("looking for repeated problems", prepared.rows)):
+    for number, row in enumerate(prepared.rows):
         digest = hashlib.sha256(" ".join(words(row["problem"])).encode()).digest()
         if (other := first.setdefault(digest, number)) != number:
             rows.append((number, f" = {prepared.places[other]}"))
@@ -142,87 +138,27 @@ def repeated_problems(prepared: Prepared) -> list[Finding]:
 
 def unreadable_answers(prepared: Prepared, pool: VerifierPool) -> list[Finding]:
     """Find gold answers that are compared as text only, or cannot be graded in the time limit."""
-    numbers_of: dict[str, list[int]] = defaultdict(list)  # by the answer
-    for number, row in enumerate(prepared.rows):
-        if row["reward_model"]["kind"] == "maths" and not gold_fault(row["answer"]):
-            numbers_of[row["answer"]].append(number)
-    answers = list(numbers_of)
-    unread: list[tuple[int, str]] = []
-    slow: list[tuple[int, str]] = []
-    with progress("reading gold answers", total=len(answers), unit=" answers") as bar:
-        for start in range(0, len(answers), _AT_ONCE):
-            some = answers[start : start + _AT_ONCE]
-            verdicts = pool.grade_many_blocking([Item(_PROBE, answer) for answer in some])
-            for answer, verdict in zip(some, verdicts, strict=True):
-                rows = [(number, f": {answer[:60]!r}") for number in numbers_of[answer]]
-                unread += rows if is_text_only(answer) else []
-                slow += rows if verdict.reason == "timeout" else []
-            bar.update(len(some))
-    what = "not read as mathematics, so only the same text is right"
+    numbers = [
+        number
+        for number, row in enumerate(prepared.rows)
+        if row["reward_model"]["kind"] == "maths" and not gold_fault(row["answer"])
+    ]
+    golds = {number: prepared.rows[number]["answer"] for number in numbers}
+    verdicts = pool.grade_many_blocking([Item(_PROBE, gold) for gold in golds.values()])
+    graded = list(zip(golds.items(), verdicts, strict=True))
+    unread = [(number, f": {gold[:60]!r}") for number, gold in golds.items() if is_text_only(gold)]
+    slow = [(n, f": {gold[:60]!r}") for (n, gold), each in graded if each.reason == "timeout"]
     late = f"not read within {pool.timeout_s:g} s, so no response can be graded"
     return [
-        *_found(prepared, "answer", what, sorted(unread)),
-        *_found(prepared, "answer", late, sorted(slow)),
+        *_found(
+            prepared, "answer", "not read as mathematics, so only the same text is right", unread
+        ),
+        *_found(prepared, "answer", late, slow),
     ]
 
 
-def long_prompts(prepared: Prepared, tokenizer: Any, max_tokens: int) -> list[Finding]:
-    """Find prompts longer than ``max_tokens`` in the tokenizer's chat template.
-
-    Raises:
-        DataError: If the template refuses a prompt, also with its system turn in the user's.
-    """
-    rows = []
-    for number, row in enumerate(progress("counting tokens", prepared.rows)):
-        text = _rendered(tokenizer, row["prompt"], f"{prepared.path}: {prepared.places[number]}")
-        length = len(tokenizer(text, add_special_tokens=False)["input_ids"])
-        if length > max_tokens:
-            rows.append((number, f": {length}"))
-    return _found(prepared, "prompt", f"longer than {max_tokens} tokens", rows)
-
-
-def _rendered(tokenizer: Any, messages: Sequence[Message], place: str) -> str:
-    """Return a prompt as the template writes it; a system turn that it refuses is folded."""
-    from jinja2 import TemplateError  # which transformers brings
-
-    # As text first: what apply_chat_template returns for tokens differs between versions.
-    render = partial(tokenizer.apply_chat_template, add_generation_prompt=True, tokenize=False)
-    try:
-        return render(messages)
-    except TemplateError:
-        try:
-            return render(fold_system(messages))
-        except TemplateError as error:
-            raise DataError(
-                f"{place}: the chat template of --tokenizer refuses the prompt: "
-                f"{one_line(error, 200)}; write turns that it takes, or give a tokenizer with "
-                "another template"
-            ) from error
-
-
-def load_tokenizer(path: str) -> Any:
-    """Return the tokenizer of a model folder or name, with a chat template.
-
-    Raises:
-        DataError: If there is none.
-    """
-    from transformers import AutoTokenizer
-
-    try:
-        tokenizer = AutoTokenizer.from_pretrained(path)
-    except (OSError, ValueError) as error:
-        raise DataError(f"--tokenizer {path}: cannot be loaded: {one_line(error, 200)}") from error
-    if not tokenizer.chat_template:
-        raise DataError(f"--tokenizer {path}: has no chat template; prompts are conversations")
-    return tokenizer
-
-
 def overlaps(
-    prepared: Prepared,
-    benchmarks: Iterable[str | Path],
-    *,
-    size: int = NGRAM_WORDS,
-    min_share: float = MIN_SHARE,
+    prepared: Prepared, benchmarks: Iterable[str | Path], size: int, min_share: float
 ) -> list[Finding]:
     """Return one finding per benchmark file that shares problems with the rows.
 
@@ -275,12 +211,6 @@ def shared_pairs(
     are left out. A text shorter than a run is one run. Not covered: paraphrase, translation, other
     numbers in the same text.
 
-    Args:
-        first: Texts, of a training file for example.
-        second: Texts of a benchmark; indexed in memory.
-        size: Words in a run.
-        min_share: Smallest share that is reported, in (0, 1].
-
     Returns:
         Numbers of the two and the part of the runs of the one with fewer that the other has too.
     """
@@ -293,7 +223,7 @@ def shared_pairs(
         for gram in each:
             holders[gram].append(number)
     pairs = []
-    for number, text in enumerate(progress("looking for shared text", first)):
+    for number, text in enumerate(tqdm(first, "looking for shared text", delay=2, disable=None)):
         own = _runs(text, size)
         own = own - common or own
         counts = Counter(other for gram in own for other in holders.get(gram, ()))

@@ -5,9 +5,7 @@ Rows are counted from 0 in every message, as a data frame counts them.
 
 from __future__ import annotations
 
-import contextlib
 import os
-import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -16,11 +14,10 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from tqdm import tqdm
 
-from recipe.hint.prompt import ANSWER_SYSTEM_PROMPT
-from recipe.problems.progress import progress
-from recipe.problems.rows import check_names, checked_problem
 from recipe.problems.schema import (
+    ANSWER_SYSTEM_PROMPT,
     HINT_COLUMN_PREFIX,
     LAST_TURN,
     PROBLEM,
@@ -28,6 +25,7 @@ from recipe.problems.schema import (
     TRUTH,
     FieldFault,
     Problem,
+    checked_problem,
     content_id,
     field,
     find,
@@ -76,7 +74,6 @@ SYSTEM_PROMPTS: dict[str, str] = {
     "program": "Please reason step by step, and give your final program in a ```python block."
 }
 _ABILITIES = {"maths": "math", "choice": "choice", "program": "code"}
-_BATCH_ROWS = 1024
 # Further columns that are read.
 _MORE = {name.split(".")[0] for name in (*PROBLEM, *SOLUTION, *TRUTH)}
 _MORE |= {"raw_prompt", "setup", "test_imports", "first_attempts"}
@@ -157,7 +154,7 @@ def write_rows(rows: Iterable[Mapping[str, Any]], path: str | Path) -> None:
     """Write ``rows`` in their order; equal rows give equal bytes.
 
     Columns beyond the contract (``hint_level_1``) are kept, in the order of their names. The file
-    appears whole or not at all: it is written beside its place and then moved.
+    appears whole or not at all.
 
     Raises:
         DataError: If the rows break the contract, or the name does not end in ``.parquet``.
@@ -165,53 +162,31 @@ def write_rows(rows: Iterable[Mapping[str, Any]], path: str | Path) -> None:
     """
     path = Path(path)
     rows = list(rows)
-    _check_name(path)
+    check_target(path)
     for _ in _checked(path, rows, ""):
         pass
-    write_table(_table(rows, str(path)), path)
+    extra = sorted({name for row in rows for name in row} - set(SCHEMA.names))
+    columns = {}
+    for name, kind in ({each.name: each.type for each in SCHEMA} | dict.fromkeys(extra)).items():
+        values = [row.get(name) for row in rows]
+        fields = {field for value in values if isinstance(value, Mapping) for field in value}
+        is_wider = kind is not None and len(fields) > kind.num_fields  # than the contract's
+        try:
+            columns[name] = pa.array(values, None if is_wider else kind)
+        except (pa.ArrowException, OverflowError, UnicodeEncodeError) as error:
+            raise DataError(
+                f"{path}, column `{name}`: cannot be stored: {one_line(error, 200)}; "
+                f"write all its values alike, or take the column out"
+            ) from error
+    write_table(pa.table(columns), path)
 
 
 def write_table(table: pa.Table, path: str | Path) -> None:
-    """Write a table as it is; the file appears whole or not at all.
-
-    Raises:
-        DataError: If a column cannot be stored.
-        OSError: If the disk refuses; nothing is left behind.
-    """
+    """Write a table as it is; the file appears whole or not at all."""
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        with whole_file(path) as file:
-            pq.write_table(table, file)
-    except pa.ArrowException as error:
-        raise DataError(
-            f"{path}: a column cannot be stored: {one_line(error, 200)}; write all its values "
-            f"alike, or take it out"
-        ) from error
-
-
-def read_table(path: str | Path) -> pa.Table:
-    """Return all columns of a file as they are stored, with those that nothing here reads.
-
-    Raises:
-        DataError: If it is not a parquet file.
-    """
-    with _opened(path) as file:
-        return file.read()
-
-
-@contextlib.contextmanager
-def _opened(path: str | Path) -> Iterator[pq.ParquetFile]:
-    """Open a parquet file; what cannot be read of it in the block is an error that names it."""
-    try:
-        with pq.ParquetFile(path) as file:
-            yield file
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read: {one_line(error, 200)}") from error
-    except (pa.ArrowException, OverflowError, UnicodeDecodeError) as error:
-        raise DataError(
-            f"{path}: not a readable parquet file: {one_line(error, 200)}; write it again"
-        ) from error
+    with whole_file(path) as file:
+        pq.write_table(table, file)
 
 
 def check_target(path: str | Path) -> None:
@@ -221,25 +196,11 @@ def check_target(path: str | Path) -> None:
         DataError: If the name does not end in ``.parquet``, or the folder cannot be written.
     """
     path = Path(path)
-    _check_name(path)
-    try:
-        if path.is_dir():
-            raise DataError(f"{path}: is a folder; name a file OUT.parquet, which may be in it")
-        # Where a link points to, and the first folder on the way that exists.
-        place = Path(os.path.realpath(path))
-        folder = next(each for each in place.parents if each.exists())
-        with tempfile.TemporaryFile(dir=folder):
-            pass
-    except OSError as error:
-        raise DataError(
-            f"{path}: cannot be written: {error.strerror or error}; name an OUT.parquet in a folder"
-            " that can be written"
-        ) from error
-
-
-def _check_name(path: Path) -> None:
     if path.suffix != ".parquet":
         raise DataError(f"{path}: the name must end in .parquet, by which verl picks its reader")
+    folder = next(each for each in path.absolute().parents if each.exists())
+    if path.is_dir() or not os.access(folder, os.W_OK):
+        raise DataError(f"{path}: cannot be written; name an OUT.parquet in a folder that can")
 
 
 def read_problems(path: str | Path, solution_key: str = "") -> list[Problem]:
@@ -263,22 +224,27 @@ def read_file(path: str | Path, solution_key: str = "") -> ProblemFile:
     """
     path = Path(path)
     check_there(path)
-    with _opened(path) as file:
-        names = file.schema_arrow.names
-        check_names(str(path), names)
-        _check_columns(path, file, solution_key)
-        wanted = _MORE | set(SCHEMA.names) | {solution_key, solution_key.split(".")[0]}
-        wanted = [name for name in names if name in wanted or name.startswith(HINT_COLUMN_PREFIX)]
-        batches = file.iter_batches(_BATCH_ROWS, columns=wanted)
-        rows = (row for batch in batches for row in batch.to_pylist())
-        problems: list[Problem] = []
-        counts = {what: Counter[str]() for what in ("problem", "solution", "answer", "id")}
-        for problem, row in _checked(path, rows, solution_key):
-            problems.append(problem)
-            text, solution, truth = find(row, solution_key)
-            found = (text or LAST_TURN, solution, truth, _where_id(row))
-            for count, name in zip(counts.values(), found, strict=True):
-                count[name] += 1
+    problems: list[Problem] = []
+    counts = {what: Counter[str]() for what in ("problem", "solution", "answer", "id")}
+    try:
+        with pq.ParquetFile(path) as file:
+            names = file.schema_arrow.names
+            _check_columns(path, file, solution_key)
+            wanted = _MORE | set(SCHEMA.names) | {solution_key, solution_key.split(".")[0]}
+            hints = {name for name in names if name.startswith(HINT_COLUMN_PREFIX)}
+            wanted = [name for name in names if name in wanted | hints]
+            batches = file.iter_batches(1024, columns=wanted)
+            rows = (row for batch in batches for row in batch.to_pylist())
+            for problem, row in _checked(path, rows, solution_key):
+                problems.append(problem)
+                text, solution, truth = find(row, solution_key)
+                found = (text or LAST_TURN, solution, truth, _where_id(row))
+                for count, name in zip(counts.values(), found, strict=True):
+                    count[name] += 1
+    except (OSError, pa.ArrowException, OverflowError, UnicodeDecodeError) as error:
+        raise DataError(
+            f"{path}: not a readable parquet file: {one_line(error, 200)}; write it again"
+        ) from error
     reserved = tuple(sorted(RESERVED & set(names)))
     found = "; ".join(f"{what}: {listed(count)}" for what, count in counts.items())
     return ProblemFile(str(path), problems, found, reserved)
@@ -290,28 +256,32 @@ def check_there(path: str | Path) -> None:
     Raises:
         DataError: With the command that makes it.
     """
-    path = Path(path)
-    if not path.is_file():
-        what = "is not a file but a folder or a pipe" if path.exists() else "no such file"
-        raise DataError(f"{path}: {what}; {_advice(path)}")
+    if not Path(path).is_file():
+        name = Path(path).stem if Path(path).stem == "sage_train" else "IN"
+        raise DataError(
+            f"{path}: no such file; python recipe/hint/main_prepare.py {name} {path} makes it"
+            " (docs/data.md)"
+        )
 
 
 def _check_columns(path: Path, file: pq.ParquetFile, solution_key: str) -> None:
     names = file.schema_arrow.names
+    there = f"the file has {', '.join(names)}"
+    if len(set(names)) < len(names):
+        raise DataError(f"{path}: two columns have one name; {there}")
     if "prompt" not in names and "raw_prompt" not in names:
         raise DataError(
-            f"{path}: column `prompt` is missing; the file has {', '.join(names)}; "
+            f"{path}: column `prompt` is missing; {there}; "
             f"main_prepare.py {path} OUT.parquet makes one (docs/data.md)"
         )
     if not {name.split(".")[0] for name in TRUTH} & set(names):
         raise DataError(
-            f"{path}: column `reward_model` (or `answer`) is missing; the file has "
-            f"{', '.join(names)}; main_prepare.py {path} OUT.parquet --answer-key COLUMN names it"
+            f"{path}: column `reward_model` (or `answer`) is missing; {there}; "
+            f"main_prepare.py {path} OUT.parquet --answer-key COLUMN names it"
         )
     if solution_key and not {solution_key, solution_key.split(".")[0]} & set(names):
         raise DataError(
-            f"{path}: no column {solution_key!r}, which data.solution_key names; the file has "
-            f"{', '.join(names)}"
+            f"{path}: no column {solution_key!r}, which data.solution_key names; {there}"
         )
     for name in MEDIA:
         if name in names and any(file.read([name])[name].to_pylist()):
@@ -319,16 +289,6 @@ def _check_columns(path: Path, file: pq.ParquetFile, solution_key: str) -> None:
                 f"{path}: column `{name}` is not empty, and prompts are of text alone here: the "
                 f"model would not see it; take the column out, with the problems that need it"
             )
-
-
-def _advice(path: Path) -> str:
-    """Return what makes a file that is not there."""
-    if path.stem == "sage_train":
-        return (
-            "python recipe/hint/main_prepare.py sage_train data/sage_train.parquet --revision "
-            "COMMIT makes it (or --from train.parquet, a copy of baohao/sage_train's; docs/data.md)"
-        )
-    return "main_prepare.py writes one (docs/data.md)"
 
 
 def _where_id(row: Mapping[str, Any]) -> str:
@@ -342,36 +302,12 @@ def listed(count: Counter[str]) -> str:
     return ", ".join(f"{name or 'none'} {number}" for name, number in count.most_common())
 
 
-def _table(rows: list[Mapping[str, Any]], path: str) -> pa.Table:
-    extra = sorted({name for row in rows for name in row} - set(SCHEMA.names))
-    types = {each.name: each.type for each in SCHEMA} | dict.fromkeys(extra)
-    columns = {}
-    for name, kind in types.items():
-        values = [row.get(name) for row in rows]
-        if any(isinstance(each, Mapping) and len(each) > _num_fields(kind) for each in values):
-            kind = None  # further fields than the contract's
-        try:
-            columns[name] = pa.array(values, kind)
-        except (pa.ArrowException, OverflowError, UnicodeEncodeError) as error:
-            kinds = ", ".join(sorted({type(each).__name__ for each in values}))
-            shown = name.encode(errors="backslashreplace").decode()
-            raise DataError(
-                f"{path}, column `{shown}`: cannot be stored ({kinds}): {one_line(error, 200)}; "
-                f"write all its values alike, or take the column out"
-            ) from error
-    return pa.table(columns)
-
-
-def _num_fields(kind: pa.DataType | None) -> int:
-    return kind.num_fields if kind is not None else 0
-
-
 def _checked(
     path: str | Path, rows: Iterable[Mapping[str, Any]], solution_key: str
 ) -> Iterator[tuple[Problem, Mapping[str, Any]]]:
     """Yield checked problems, each with its row; ids are unique."""
     first_row: dict[str, int] = {}
-    for number, row in enumerate(progress(f"checking {path}", rows)):
+    for number, row in enumerate(tqdm(rows, f"checking {path}", delay=2, disable=None)):
         try:
             problem = checked_problem(row, solution_key)
         except FieldFault as fault:

@@ -1,4 +1,4 @@
-"""Turn a file into rows; all faults of the file are reported in one message.
+"""Turn a file into rows; the faults of its rows are reported in one message.
 
 ``records`` reads the file; ``Keys`` makes a row of each record of a file of one's own, by the
 contract's names or the command's, and ``layouts`` one of each record of a public set.
@@ -8,21 +8,22 @@ from __future__ import annotations
 
 import string
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from tqdm import tqdm
+
 from recipe.problems.columns import SCHEMA, Labels, Row, make_row
-from recipe.problems.progress import progress
 from recipe.problems.records import Fields, read_records, stem, text, texts
-from recipe.problems.rows import check_truth, checked_problem
 from recipe.problems.schema import (
     LAST_TURN,
     TRUTH,
     FieldFault,
-    content_id,
+    check_truth,
+    checked_problem,
     conversation,
     find,
     is_missing,
@@ -37,10 +38,6 @@ from recipe.verify.schema import Kind
 
 _MAX_PLACES = 5
 _SETUP = ("setup", "test_imports", "entry_point")  # of a program: they go into its tests
-
-
-class _RowFaults(DataError):
-    """Rows of a file that was read to its end cannot be used."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,13 +73,10 @@ class Origin:
         kind: Kind = "maths",
     ) -> Row:
         """Return the row of a problem from here; ``prepare`` checks it."""
+        labels = Labels(self.source, self.split, kind)
+        row_id, system = self.id(row_id), self.system_prompt
         return make_row(
-            problem,
-            answer,
-            solution=solution,
-            row_id=self.id(row_id),
-            labels=Labels(self.source, self.split, kind),
-            system_prompt=self.system_prompt,
+            problem, answer, solution=solution, row_id=row_id, labels=labels, system_prompt=system
         )
 
 
@@ -110,7 +104,10 @@ class Keys:
             FieldFault: If a field cannot be used; a problem and an answer are required.
         """
         turns = _turns(fields)
-        reward, extra = (_mapping(fields.get(name)) for name in ("reward_model", "extra_info"))
+        reward, extra = (
+            value if isinstance(value := fields.get(name), Mapping) else {}
+            for name in ("reward_model", "extra_info")
+        )
         kind = self.kind or read_kind(fields)
         where = find(fields, self.solution)
         truth = self.answer or where.truth
@@ -129,13 +126,9 @@ class Keys:
             options = texts(fields, self.options, is_required=True)
             problem = with_options(problem, options, answer, (self.options, truth))
         origin = replace(origin, split=origin.split or text(extra, "split") or "train")
-        row = origin.row(
-            problem,
-            answer,
-            text(fields, where.solution) if where.solution else "",
-            row_id=self._id(fields, problem),
-            kind=kind,
-        )
+        solution = text(fields, where.solution) if where.solution else ""
+        given = self._id(fields, problem)
+        row = origin.row(problem, answer, solution, row_id=given, kind=kind)
         is_asked = bool(turns) and problem in turns[-1]["content"]
         if is_asked and name != "prompt" and kind == read_kind(fields):
             row["prompt"] = _with_system(turns, origin.system_prompt)
@@ -144,8 +137,7 @@ class Keys:
         if ability := text(fields, "ability"):
             row["ability"] = ability
         read = {name, truth, where.solution, self.options, *(_SETUP if kind == "program" else ())}
-        read |= set() if is_missing(extra.get("index")) else {self.id}
-        read |= {self.id or "id"} if is_missing(extra.get("index")) else set()
+        read.add(self.id or ("id" if is_missing(extra.get("index")) else ""))
         return {name: fields[name] for name in fields if name not in read} | row
 
     def _id(self, fields: Fields, problem: str) -> str:
@@ -172,18 +164,12 @@ class Prepared:
     repeated: tuple[str, ...] = ()
     found: Mapping[str, Counter[str]] = field(default_factory=dict)
 
-    def only(self, kept: Sequence[int]) -> Prepared:
-        """Return the rows with these numbers, counted from 0."""
-        rows = tuple(self.rows[number] for number in kept)
-        return replace(self, rows=rows, places=tuple(self.places[number] for number in kept))
-
 
 def read_local(
     path: str | Path,
     *,
     keys: Keys = Keys(),
-    origin: Origin | None = None,
-    needs: Mapping[str, str] | None = None,
+    origin: Origin = Origin(),
     limit: int | None = None,
 ) -> Prepared:
     """Return the rows of a file or folder of one's own; its ending says how it is read.
@@ -194,14 +180,12 @@ def read_local(
         origin: What is said of all rows. A source or split that is empty, and a system prompt that
             is not given, are those that the file names; else the source is the file's name without
             its ending, and the split ``train``.
-        needs: Columns that a record must have, each by the argument that names it.
         limit: Number of problems after which the file is not read any more.
 
     Raises:
         DataError: Naming the file, the line or row, and the column.
     """
     path = Path(path)
-    origin = origin or Origin()
     names: set[str] = set()
     replaced: set[str] = set()
     found = {what: Counter[str]() for what in ("problem", "solution", "answer")}
@@ -226,14 +210,12 @@ def read_local(
             names.update(record.fields)
             yield record.place, partial(make, record.fields)
 
-    needs = dict(needs or {})
-    try:
-        prepared = prepare(str(path), rows(), limit=limit)
-    except _RowFaults as faults:
-        # A column that no row has is one mistake of the command, not one of every row.
-        _check_columns(path, needs, names, faults)
-        raise
-    _check_columns(path, needs, names)
+    prepared = prepare(str(path), rows(), limit=limit)
+    for what in ("solution", "id"):  # the others are required of each row
+        column = getattr(keys, what)
+        if column and not {column, column.split(".")[0]} & names:
+            there = ", ".join(sorted(names))
+            raise DataError(f"{path}: no column {column!r} for --{what}-key; there are {there}")
     return replace(prepared, replaced=tuple(sorted(replaced)), found=found)
 
 
@@ -248,70 +230,39 @@ def prepare(
         limit: Number of problems after which ``made`` is not read any more.
 
     Raises:
-        DataError: Naming the first fault of the file and the places of those like it.
+        DataError: Naming the first faults of the file and their places.
     """
     faults: dict[tuple[str, str], list[str]] = {}
-    rows: list[Row] = []
-    places: list[str] = []
+    rows: dict[str, tuple[str, Row]] = {}
     repeated: list[str] = []
-    first: dict[str, tuple[str, Row]] = {}
-    for place, make in progress(f"reading {path}", made):
+    for place, make in tqdm(made, f"reading {path}", delay=2, disable=None):
         try:
             row = make()
             checked_problem(row)
-            where, other = first.setdefault(row["extra_info"]["index"], (place, row))
-            if other is not row and _is_same(row, other):
+            index = row["extra_info"]["index"]
+            where, other = rows.setdefault(index, (place, row))
+            if other is row:
+                pass
+            elif all(row[name] == other[name] for name in ("problem", "answer")):
                 repeated.append(f"{place} = {where}")
-                continue
-            if other is not row:
-                raise _same_id(row, where)
+            else:
+                same = f"{index!r} is that of {where} too, with another problem or answer"
+                raise FieldFault("id", f"{same}; drop one, or give each an id of its own")
         except FieldFault as fault:
             column = "answer" if fault.column == TRUTH[0] else fault.column
             faults.setdefault((column, fault.what), []).append(place)
-        else:
-            rows.append(row)
-            places.append(place)
         if len(rows) == limit:
             break
     if faults:
-        ((column, what), (at, *more)), *others = faults.items()
-        what += f" (and at {places_text(more)})" if more else ""
-        if others:
-            found = [f"{at[0]} (`{name}`)" for (name, _), at in others]
-            what += f"; other faults at {places_text(found)}"
-        raise _RowFaults(f"{path}: {at}, column `{column}`: {what}")
+        told = [
+            f"{places_text(at)}, column `{column}`: {what}" for (column, what), at in faults.items()
+        ]
+        more = f"; and {len(told) - _MAX_PLACES} other faults" if told[_MAX_PLACES:] else ""
+        raise DataError(f"{path}: {'; '.join(told[:_MAX_PLACES])}{more}")
     if not rows:
         raise DataError(f"{path}: no problems; at least one is needed")
-    return Prepared(path, tuple(rows), tuple(places), repeated=tuple(repeated))
-
-
-def _is_same(row: Row, other: Row) -> bool:
-    return row["problem"] == other["problem"] and row["answer"] == other["answer"]
-
-
-def _same_id(row: Row, where: str) -> FieldFault:
-    given = row["extra_info"]["index"]
-    if given == content_id(row["problem"]):
-        what = f"the same text as {where} with another answer; drop one, or give each an id"
-        return FieldFault("problem", what)
-    return FieldFault("id", f"{given!r} is that of {where} too; give each an id of its own")
-
-
-def _check_columns(
-    path: Path, needs: Mapping[str, str], names: Collection[str], cause: Exception | None = None
-) -> None:
-    """Refuse columns that no record has, with the arguments that name others."""
-    missing = {
-        option: column
-        for option, column in needs.items()
-        if not {column, column.split(".")[0]} & set(names)
-    }
-    if missing:
-        known = ", ".join(map(repr, sorted(names))) or "none"
-        raise DataError(
-            f"{path}: no column {' and no column '.join(map(repr, missing.values()))}; there are "
-            f"{known}: name yours with {' and '.join(f'{option} COLUMN' for option in missing)}"
-        ) from cause
+    places, kept = zip(*rows.values(), strict=True)
+    return Prepared(path, kept, places, repeated=tuple(repeated))
 
 
 def with_options(
@@ -346,16 +297,12 @@ def _turns(fields: Fields) -> tuple[dict[str, str], ...]:
         return ()
 
 
-def _with_system(turns: Sequence[dict[str, str]], given: str | None) -> list[dict[str, str]]:
+def _with_system(turns: Sequence[dict[str, Any]], given: str | None) -> list[dict[str, Any]]:
     """Return a conversation with another system turn, where one is given."""
     if given is None:
         return list(turns)
     rest = [turn for turn in turns if turn["role"] != "system"]
     return [{"role": "system", "content": given}, *rest] if given else rest
-
-
-def _mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
 
 
 def places_text(places: Sequence[str]) -> str:

@@ -10,8 +10,9 @@ import ast
 import os
 from concurrent.futures import ThreadPoolExecutor
 
+from tqdm import tqdm
+
 from recipe.problems.prepare import Prepared, places_text
-from recipe.problems.progress import progress
 from recipe.run.errors import DataError
 from recipe.verify.options import GradeOptions
 from recipe.verify.programs.blocks import code_block
@@ -42,7 +43,7 @@ def check_programs(prepared: Prepared, options: GradeOptions = _DEFAULTS) -> str
     with ThreadPoolExecutor(os.cpu_count()) as threads:
         rows = (prepared.rows[number] for number in numbers)
         found = threads.map(lambda row: row_fault(row["answer"], row["solution"], options), rows)
-        found = progress("running programs", found, total=len(numbers))
+        found = tqdm(found, "running programs", len(numbers), delay=2, disable=None)
         faults = [(n, fault) for n, fault in zip(numbers, found, strict=True) if fault]
     if faults:
         number, (column, what) = faults[0]

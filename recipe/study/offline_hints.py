@@ -20,6 +20,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
+from tqdm import tqdm
 
 from recipe.hint.hints.base import (
     HintResult,
@@ -32,8 +34,7 @@ from recipe.hint.hints.leak import Equal, find_leaks, graded_equal
 from recipe.hint.methods import RELEASED
 from recipe.hint.prompt import Message
 from recipe.hint.settings import HintSettings, build_method, read_texts
-from recipe.problems.columns import check_target, read_problems, read_table, write_table
-from recipe.problems.progress import progress
+from recipe.problems.columns import check_target, read_problems, write_table
 from recipe.problems.schema import HINT_COLUMN, HINT_COLUMN_PREFIX
 from recipe.run.arguments import Parser
 from recipe.run.errors import DataError
@@ -127,10 +128,10 @@ async def write_offline_hints(
     Raises:
         DataError: If the input breaks the contract, or the endpoint failed; no file is written.
     """
-    problems, table = read_problems(in_path), read_table(in_path)
+    problems, table = read_problems(in_path), pq.read_table(in_path)
     asks = [(problem, number) for problem in problems for number in range(per_prompt)]
     results: list[HintResult] = []
-    with progress("hints", total=len(asks), unit=" sets") as bar:
+    with tqdm(desc="hints", total=len(asks), unit=" sets", delay=2, disable=None) as bar:
         for start in range(0, len(asks), _NUM_ASKED):
             some = asks[start : start + _NUM_ASKED]
             found = await asyncio.gather(

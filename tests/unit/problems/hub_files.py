@@ -12,7 +12,6 @@ from recipe.hint import main_prepare
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "hub"
 SETS = json.loads((GOLDEN / "sources.json").read_text("utf-8"))
-BROKEN = json.loads((GOLDEN / "broken.json").read_text("utf-8"))
 
 
 def lay_out(name, folder):

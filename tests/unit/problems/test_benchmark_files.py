@@ -48,7 +48,7 @@ def test_reworded_benchmark_problems_are_found_in_a_training_set(tmp_path):
     train = read_local(Path(FOLDER, "gsm8k_train.jsonl")).rows
     rows = [make_row(reworded(each.text), each.answer, row_id=each.id) for each in planted]
     mixed = Prepared("mixed", (*train, *rows), tuple(map(str, range(len(train) + len(rows)))))
-    (found,) = checks.overlaps(mixed, [bench])
+    (found,) = checks.overlaps(mixed, [bench], 10, 0.5)
     expected = [f"{len(train) + n} = {each.id} (100%)" for n, each in enumerate(planted)]
     assert list(found.places) == expected
 

@@ -1,12 +1,9 @@
-"""What rows have in common: texts of a benchmark, repeated problems, prompts that are too long."""
-
-import pytest
+"""What rows have in common: texts of a benchmark, repeated problems."""
 
 from recipe.problems import checks
 from recipe.problems.checks import shared_pairs, words
 from recipe.problems.columns import Labels, make_row, write_rows
 from recipe.problems.prepare import Prepared
-from recipe.run.errors import DataError
 
 LONG = "A farmer has seven fields and in each of them stand twelve trees with nine birds; count"
 OTHER = "Two trains start at noon in towns that lie three hundred kilometres apart and meet at two"
@@ -38,7 +35,7 @@ def test_an_instruction_behind_every_problem_is_no_text_in_common():
 def test_overlaps_and_repeated_problems_are_named_in_pairs(tmp_path):
     write_rows([make_row(LONG, "1", row_id="b/7")], tmp_path / "bench.parquet")
     rows = prepared(make_row("a?", "1"), make_row(LONG, "2"), make_row(f" {LONG.lower()}", "2"))
-    (found,) = checks.overlaps(rows, [tmp_path / "bench.parquet"])
+    (found,) = checks.overlaps(rows, [tmp_path / "bench.parquet"], 10, 0.5)
     assert found.places == ("line 2 = b/7 (100%)", "line 3 = b/7 (100%)")
     (found,) = checks.repeated_problems(rows)
     assert found.places == ("line 3 = line 2",)
@@ -53,34 +50,3 @@ def test_letters_and_options_that_do_not_fit_their_kind_are_warnings():
         ("problem", ("line 1",), False),
         ("answer", ("line 2",), False),
     ]
-
-
-class Tokenizer:
-    """One token a character; refuses a system turn where it is told to."""
-
-    def __init__(self, *refused):
-        self.refused = refused
-
-    def apply_chat_template(self, messages, **_):
-        from jinja2 import TemplateError
-
-        if any(turn["role"] in self.refused for turn in messages):
-            raise TemplateError("no such role")
-        return "".join(turn["content"] for turn in messages)
-
-    def __call__(self, text, **_):
-        return {"input_ids": list(text)}
-
-
-@pytest.mark.parametrize("refused", [(), ("system",)])
-def test_prompts_above_the_limit_are_named_with_their_length(refused):
-    rows = prepared(make_row("x" * 9, "1", system_prompt=""), make_row("x" * 11, "1"))
-    (found,) = checks.long_prompts(rows, Tokenizer(*refused), 20)
-    assert found.places[0].startswith("line 2: ")
-
-
-def test_a_prompt_that_the_template_refuses_in_any_form_is_named(tmp_path):
-    with pytest.raises(DataError, match="line 1: the chat template of --tokenizer refuses"):
-        checks.long_prompts(prepared(make_row("x", "1")), Tokenizer("user"), 20)
-    with pytest.raises(DataError, match="--tokenizer .*: cannot be loaded"):
-        checks.load_tokenizer(str(tmp_path))

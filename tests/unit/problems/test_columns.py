@@ -149,9 +149,11 @@ def test_a_file_that_cannot_be_used_says_what_to_do(tmp_path, rows, message):
 
 
 def test_a_file_that_is_missing_foreign_or_cut_is_one_line(tmp_path):
-    with pytest.raises(DataError, match="none.parquet: no such file; main_prepare.py writes one"):
+    with pytest.raises(
+        DataError, match="none.parquet: no such file; python recipe/hint/main_prepare.py IN"
+    ):
         read_file(tmp_path / "none.parquet")
-    with pytest.raises(DataError, match="main_prepare.py sage_train data/sage_train.parquet --rev"):
+    with pytest.raises(DataError, match="main_prepare.py sage_train "):
         read_file(tmp_path / "sage_train.parquet")
     with pytest.raises(DataError, match="no column 'why', which data.solution_key names"):
         read_file(write(tmp_path / "a.parquet", [ROW]), "why")

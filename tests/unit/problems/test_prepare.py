@@ -10,7 +10,7 @@ import sys
 import datasets
 import pyarrow.parquet as pq
 import pytest
-from hub_files import BROKEN, lay_out, prepare, write
+from hub_files import lay_out, prepare, write
 from layouts import HASHES, LAYOUTS, PAIRS, SOLUTION_KEYS, ask, user, work, write_layout
 
 from recipe.hint import main_prepare
@@ -108,25 +108,38 @@ def test_nested_columns_are_named_with_dots(tmp_path):
     assert stored["extra_info"]["question"] == ask(*PAIRS[0])  # its own fields stay
 
 
-@pytest.mark.parametrize("case", BROKEN, ids=[case["name"] for case in BROKEN])
-def test_a_broken_file_is_one_line_and_no_output(tmp_path, capsys, case):
-    (tmp_path / case["file"]).write_text(case["text"], encoding="utf-8")
-    told = refusal(capsys, tmp_path / case["file"], tmp_path / "out.parquet")
-    assert f"{tmp_path}/{case['message']}" in told
-    assert os.listdir(tmp_path) == [case["file"]]
+ONE = '{"problem": "x?", "answer": "1"}\n'
+BROKEN = [
+    ("in.jsonl", ONE + "{", "line 2 is not JSON"),
+    ("in.jsonl", ONE + "[1]", "line 2: expected an object"),
+    ("in.jsonl", ONE + '{"problem": "y?"}', "line 2, column `answer`: no such column"),
+    ("in.jsonl", ONE + '{"problem": "x?", "answer": "2"}', "line 2, column `id`: 'sha-"),
+    ("in.csv", "problem,answer\nx,1\ny,\nz,\n", "line 3, line 4, column `answer`: is empty"),
+    ("in.csv", "problem,answer\nx,1,000\n", "line 2 has not the header's 2 fields"),
+    ("in.csv", "id,problem,answer\na,x,1\na,y,1\n", "line 3, column `id`: 'a' is that of line 2"),
+    ("in.json", "5", "expected an array of objects"),
+    ("in.xlsx", "x", "the name must end in one of .jsonl"),
+]
+
+
+@pytest.mark.parametrize(("name", "text", "message"), BROKEN, ids=[each[-1] for each in BROKEN])
+def test_a_broken_file_is_one_line_and_no_output(tmp_path, capsys, name, text, message):
+    (tmp_path / name).write_text(text, encoding="utf-8")
+    told = refusal(capsys, tmp_path / name, tmp_path / "out.parquet")
+    assert f"{tmp_path}/{name}" in told and message in told
+    assert os.listdir(tmp_path) == [name]
 
 
 OPTIONS = [
     (["--limit", "0"], "--limit must be at least 1, got 0"),
     (["--unknown"], "unrecognized arguments: --unknown\n"),
     (["--overlap-share", "2"], "--overlap-share must be above 0 and at most 1, got 2.0"),
-    (["--tokenizer", "x"], "--tokenizer and --max-prompt-tokens are given together"),
     (["--drop-overlap"], "--drop-overlap needs --check-overlap"),
     (["--from", "x"], "--from and --revision belong to a named source"),
     (["--kind", "choice"], "line 1, column `answer`: the ground truth of a choice is one letter"),
-    (["--options-key", "of"], "--options-key needs --kind choice, got no --kind"),
-    (["--problem-key", "q"], "no column 'q'; there are 'answer', 'hint_level_1', 'id', 'problem'"),
-    (["--answer-key", "a", "--id-key", "n"], "with --answer-key COLUMN and --id-key COLUMN\n"),
+    (["--options-key", "of"], "--options-key needs --kind choice"),
+    (["--problem-key", "q"], "column `q`: no such column; there are id, problem"),
+    (["--id-key", "n"], "no column 'n' for --id-key; there are answer, hint_level_1, id"),
 ]
 
 
@@ -218,7 +231,7 @@ def test_a_source_with_other_rows_or_options_than_its_own_is_told(tmp_path, caps
     prepare("aime24", tmp_path / "a.parquet", "--from", folder)
     assert "1 rows, aime24 test has 30" in capsys.readouterr().out
     told = refusal(capsys, "aime24", tmp_path / "b.parquet", "--from", folder, "--problem-key=q")
-    assert "--problem-key belongs to a file of your own, and aime24 is a source" in told
+    assert "aime24 is a source: --kind and --...-key are not for it" in told
     told = refusal(capsys, "gsm9k", tmp_path / "b.parquet")
     assert "gsm9k: neither a source nor a file name with an ending; did you mean gsm8k?" in told
 
@@ -229,13 +242,13 @@ def test_a_file_that_is_read_is_never_written_over(tmp_path, capsys):
     shutil.copy(once, tmp_path / "bench.parquet")
     (tmp_path / "link.parquet").symlink_to(once)
     before = once.read_bytes()
-    for arguments, name in (
-        ([once, tmp_path / "link.parquet"], "IN"),
-        (["gsm8k", once, "--from", once], "--from"),
-        ([source, once, "--check-overlap", tmp_path / "bench.parquet", once], "--check-overlap"),
+    for arguments in (
+        [once, tmp_path / "link.parquet"],
+        ["gsm8k", once, "--from", once],
+        [source, once, "--check-overlap", tmp_path / "bench.parquet", once],
     ):
         capsys.readouterr()
-        assert f"the same file as {name}; name another OUT" in refusal(capsys, *arguments)
+        assert "is read too" in refusal(capsys, *arguments)
         assert once.read_bytes() == before
 
 
