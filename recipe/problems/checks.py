@@ -160,11 +160,7 @@ def unreadable_answers(prepared: Prepared, pool: VerifierPool) -> list[Finding]:
 def overlaps(
     prepared: Prepared, benchmarks: Iterable[str | Path], size: int, min_share: float
 ) -> list[Finding]:
-    """Return one finding per benchmark file that shares problems with the rows.
-
-    Raises:
-        DataError: If a benchmark file breaks the contract.
-    """
+    """Return one finding per benchmark file that shares problems with the rows."""
     texts = [row["problem"] for row in prepared.rows]
     findings: list[Finding] = []
     for path in benchmarks:

@@ -29,11 +29,7 @@ class Layout(NamedTuple):
 
 
 def row_with(layouts: tuple[Layout, ...], fields: Fields, origin: Origin) -> Row:
-    """Return the row of a record, by the first layout whose columns it has.
-
-    Raises:
-        FieldFault: If no layout fits, or a field cannot be used.
-    """
+    """Return the row of a record, by the first layout whose columns it has."""
     for layout in layouts:
         if all(name in fields for name in layout.needs):
             return layout.row(fields, origin)

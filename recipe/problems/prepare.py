@@ -99,9 +99,6 @@ class Keys:
         """Return the row of one record, with its other columns.
 
         A conversation that the record has is kept where it asks the problem as it stands.
-
-        Raises:
-            FieldFault: If a field cannot be used; a problem and an answer are required.
         """
         turns = _turns(fields)
         reward, extra = (
@@ -181,9 +178,6 @@ def read_local(
             is not given, are those that the file names; else the source is the file's name without
             its ending, and the split ``train``.
         limit: Number of problems after which the file is not read any more.
-
-    Raises:
-        DataError: Naming the file, the line or row, and the column.
     """
     path = Path(path)
     names: set[str] = set()
@@ -228,9 +222,6 @@ def prepare(
         path: What messages call the input.
         made: The place that messages give, and what makes the row or raises ``FieldFault``.
         limit: Number of problems after which ``made`` is not read any more.
-
-    Raises:
-        DataError: Naming the first faults of the file and their places.
     """
     faults: dict[tuple[str, str], list[str]] = {}
     rows: dict[str, tuple[str, Row]] = {}
@@ -275,10 +266,6 @@ def with_options(
         options: Their texts.
         letter: The answer.
         columns: What messages call the columns of the options and of the answer.
-
-    Raises:
-        FieldFault: If there are fewer than two options, or more than letters, or if ``letter``
-            comes after the last one's.
     """
     letters = string.ascii_uppercase[: len(options)]
     if not 2 <= len(options) <= len(letters):

@@ -28,9 +28,6 @@ def check_programs(prepared: Prepared, options: GradeOptions = _DEFAULTS) -> str
 
     Returns:
         A warning where the rows could not be run at all; else an empty text.
-
-    Raises:
-        DataError: Naming the first row whose tests do not, and how many others there are.
     """
     numbers = [n for n, row in enumerate(prepared.rows) if row["reward_model"]["kind"] == "program"]
     if not numbers:
@@ -58,11 +55,7 @@ def check_programs(prepared: Prepared, options: GradeOptions = _DEFAULTS) -> str
 def row_fault(
     tests: str, solution: str, options: GradeOptions = _DEFAULTS
 ) -> tuple[str, str] | None:
-    """Say why a row cannot be used, as column and what to do; ``None`` when it can.
-
-    Raises:
-        Unrunnable: The tests are none (the contract's check comes before this one).
-    """
+    """Say why a row cannot be used, as column and what to do; ``None`` when it can."""
     code = reference_code(solution, tests)
     if code:
         outcome = run_program(code, tests, options)

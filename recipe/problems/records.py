@@ -36,11 +36,7 @@ class Record(NamedTuple):
 
 
 def read_records(path: Path, split: str = "") -> Iterator[Record]:
-    """Yield the records of a file or folder, in order; ``split`` chooses a part of a folder.
-
-    Raises:
-        DataError: If something cannot be read, naming the line or row when there is one.
-    """
+    """Yield the records of a file or folder, in order; ``split`` chooses a part of a folder."""
     try:
         for number, (place, fields) in enumerate(_reader(path)(path, split)):
             if not isinstance(fields, Mapping):
@@ -58,11 +54,7 @@ def stem(path: Path) -> str:
 
 
 def text(fields: Fields, column: str, *, is_required: bool = False) -> str:
-    """Return the text of a field; numbers are written out, null and absent are empty.
-
-    Raises:
-        FieldFault: If it is not a text or number, or is required and blank or absent.
-    """
+    """Return the text of a field; numbers are written out, null and absent are empty."""
     value = field(fields, column)
     if is_required and value is None and column.split(".")[0] not in fields:
         raise FieldFault(column, f"no such column; there are {', '.join(fields) or 'none'}")
@@ -79,11 +71,7 @@ def text(fields: Fields, column: str, *, is_required: bool = False) -> str:
 
 
 def texts(fields: Fields, column: str, *, is_required: bool = False) -> list[str]:
-    """Return the texts of a field that is a list; null and absent are an empty list.
-
-    Raises:
-        FieldFault: If it is not a list, an element is not a text, or it is required and absent.
-    """
+    """Return the texts of a field that is a list; null and absent are an empty list."""
     value = field(fields, column)
     if value is None and not is_required:
         return []

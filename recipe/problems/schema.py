@@ -83,12 +83,7 @@ def problem_from_row(row: Mapping[str, Any], solution_key: str = "") -> Problem:
 
     ``raw_prompt`` is verl's name for the column ``prompt`` once the row is loaded.
 
-    Args:
-        row: Its columns.
-        solution_key: Where solutions are, if not where the contract looks; dotted.
-
-    Raises:
-        FieldFault: If the conversation or the ground truth is missing or none.
+    ``solution_key`` says where solutions are, if not where the contract looks; dotted.
     """
     turns = conversation(row)
     found = find(row, solution_key)
@@ -141,34 +136,22 @@ def find(row: Mapping[str, Any], solution_key: str = "") -> Found:
 
 
 def conversation(row: Mapping[str, Any]) -> tuple[dict[str, str], ...]:
-    """Return a row's turns; a prompt that is a text is the user's one turn.
-
-    Raises:
-        FieldFault: If they are none that can be asked.
-    """
+    """Return a row's turns; a prompt that is a text is the user's one turn."""
     prompt = row["prompt"] if row.get("prompt") is not None else row.get("raw_prompt")
     turns = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else prompt
     if turns is None or isinstance(turns, Mapping) or not len(turns):
         raise FieldFault("prompt", f"expected turns of role and content, or a text, got {prompt!r}")
     for place, turn in enumerate(turns):
-        if not isinstance(turn, Mapping) or not is_text(turn.get("role")):
-            raise FieldFault("prompt", f"turn {place} is not a role and a content: {short(turn)}")
-        if not isinstance(content := turn.get("content"), str):
-            raise FieldFault("prompt", f"the content of turn {place} is not text: {short(content)}")
-    if turns[-1]["role"] != "user":
-        what = f"the last turn must be the user's, it is the {turns[-1]['role']}'s"
-        raise FieldFault("prompt", what)
-    if not turns[-1]["content"].strip():
-        raise FieldFault("prompt", "the last turn is empty")
+        content = turn.get("content") if isinstance(turn, Mapping) else None
+        if not isinstance(content, str) or not is_text(turn.get("role")):
+            raise FieldFault("prompt", f"turn {place} is no role and text: {short(turn)}")
+    if turns[-1]["role"] != "user" or not is_text(turns[-1]["content"]):
+        raise FieldFault("prompt", f"must end with a turn of the user's: {short(turns[-1])}")
     return tuple({"role": turn["role"], "content": turn["content"]} for turn in turns)
 
 
 def read_kind(row: Mapping[str, Any]) -> Kind:
-    """Return the kind that ``reward_model.kind`` names, ``maths`` where it does not.
-
-    Raises:
-        FieldFault: If it is none.
-    """
+    """Return the kind that ``reward_model.kind`` names, ``maths`` where it does not."""
     kind = field(row, "reward_model.kind") or "maths"
     if kind not in KINDS:
         what = f"expected one of {', '.join(KINDS)}, got {short(kind)}"
@@ -177,11 +160,7 @@ def read_kind(row: Mapping[str, Any]) -> Kind:
 
 
 def truth_text(value: Any, kind: Kind, column: str, row: Mapping[str, Any]) -> str:
-    """Return a ground truth as the verifier reads it.
-
-    Raises:
-        FieldFault: If it is missing, or no text, number, list or mapping.
-    """
+    """Return a ground truth as the verifier reads it."""
     try:
         return gold_text(value, kind, row)
     except ValueError as error:
@@ -193,9 +172,6 @@ def row_id(row: Mapping[str, Any], text: str) -> str:
 
     An integer numbers the rows of one file, as verl's own preparations do: files share it, so the
     text's digest stands behind it.
-
-    Raises:
-        FieldFault: If the index is something else.
     """
     index = field(row, "extra_info.index")
     if isinstance(index, float) and index.is_integer():  # of a column with gaps
@@ -265,11 +241,7 @@ def complete_sets(hints: Sequence[Sequence[str]], max_level: int) -> list[list[s
 
 
 def checked_problem(row: Mapping[str, Any], solution_key: str = "") -> Problem:
-    """Return the problem of a row that keeps the contract.
-
-    Raises:
-        FieldFault: At the first column that breaks it.
-    """
+    """Return the problem of a row that keeps the contract."""
     for column in ("reward_model", "extra_info"):
         if not isinstance(row.get(column), Mapping | None):
             raise FieldFault(column, f"expected named fields, got {short(row.get(column))}")
@@ -292,11 +264,7 @@ def checked_problem(row: Mapping[str, Any], solution_key: str = "") -> Problem:
 
 
 def check_truth(kind: Kind, truth: str, column: str) -> None:
-    """Check that ``truth`` can be a ground truth of this kind.
-
-    Raises:
-        FieldFault: Of ``column``, if it cannot.
-    """
+    """Check that ``truth`` can be a ground truth of this kind."""
     if kind == "choice" and not (len(truth) == 1 and "A" <= truth <= "Z"):
         what = f"the ground truth of a choice is one letter from A to Z, got {short(truth)}"
         raise FieldFault(column, what)

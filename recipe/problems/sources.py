@@ -58,11 +58,7 @@ class Source(NamedTuple):
         return next(iter(self.splits))
 
     def split(self, name: str) -> Split:
-        """Return a split by name.
-
-        Raises:
-            DataError: If the source has no such split.
-        """
+        """Return a split by name."""
         if name not in self.splits:
             known = ", ".join(self.splits)
             raise DataError(f"{self.name} has no split {name!r}; choose from {known}")
@@ -165,9 +161,6 @@ def read_source(
             of the hub; ``None`` downloads.
         revision: Commit to download instead of the pinned one.
         limit: Number of problems at most.
-
-    Raises:
-        DataError: If nothing can be read, or naming the file, the row and the column.
     """
     files = _files(source, origin.split, given, revision)
 
@@ -213,9 +206,6 @@ def fetch(repo: str, file: str, *, revision: str, probe_limit_s: float = PROBE_L
         revision: Commit, 40 hex digits; a branch may move and is refused.
         probe_limit_s: Time for the hub to say that it has the file. The download itself asks again
             and again while a server is silent, so it begins only after this.
-
-    Raises:
-        DataError: Saying what was tried, why it failed, and what to do without the network.
     """
     from httpx import HTTPError
     from huggingface_hub import (

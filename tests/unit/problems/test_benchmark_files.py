@@ -8,7 +8,7 @@ import pytest
 from recipe.hint import main_prepare
 from recipe.problems import checks
 from recipe.problems.columns import make_row, read_problems
-from recipe.problems.prepare import Keys, Prepared, read_local
+from recipe.problems.prepare import Prepared, read_local
 
 FOLDER = os.environ.get("HINT_BENCHMARK_DATA", "")
 # File, arguments, number of problems (wc -l of the file).
@@ -54,12 +54,6 @@ def test_reworded_benchmark_problems_are_found_in_a_training_set(tmp_path):
 
 
 @needs_files
-def test_the_47_repeated_questions_of_the_mmlu_pro_sample_are_found():
-    path = Path(FOLDER, "mmlu_pro_test_sample.jsonl")
-    (found,) = checks.repeated_problems(read_local(path, keys=Keys(kind="choice")))
-    assert len(found.rows) == 47
-
-
 def reworded(text):
     """Case turned outside of LaTeX, and spaces added."""
     is_latex = "\\" in text

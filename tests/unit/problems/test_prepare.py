@@ -14,7 +14,6 @@ from hub_files import lay_out, prepare, write
 from layouts import HASHES, LAYOUTS, PAIRS, SOLUTION_KEYS, ask, user, work, write_layout
 
 from recipe.hint import main_prepare
-from recipe.problems import programs
 from recipe.problems.columns import Labels, make_row, read_problems, write_rows
 from recipe.problems.prepare import Keys, Origin, read_local
 from recipe.run.errors import DataError
@@ -160,14 +159,6 @@ def test_what_the_command_says_stands_above_what_the_file_says(tmp_path):
     assert (row["data_source"], row["extra_info"]) == ("t", {"index": "n", "split": "train"})
 
 
-def test_a_problem_that_was_corrected_gets_a_new_prompt_and_that_is_told(tmp_path):
-    path = tmp_path / "a.parquet"
-    write_rows([make_row("1+1?", "3", row_id="1") | {"problem": "1+2?"}], path)
-    prepared = read_local(path)
-    assert prepared.rows[0]["prompt"] == make_row("1+2?", "3")["prompt"]
-    assert prepared.replaced == ("prompt",)
-
-
 def test_repeated_problems_are_left_out_with_a_warning(tmp_path, capsys):
     rows = [{"prompt": user("x?"), "answer": 1}] * 3 + [{"prompt": user("y?"), "answer": 1}]
     prepare(write(tmp_path / "a.jsonl", rows), tmp_path / "a.parquet")
@@ -217,13 +208,6 @@ def test_shared_problems_are_told_refused_or_left_out(tmp_path, capsys):
     capsys.readouterr()
     told = refusal(capsys, path, strict, "--check-overlap", bench, "--drop-overlap")
     assert "--drop-overlap leaves no problem" in told
-
-
-def test_programs_without_a_sandbox_are_a_warning(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(programs, "layers_for", lambda _: None)
-    row = {"problem": "Double it.", "answer": "assert f(2) == 4"}
-    prepare(write(tmp_path / "a.jsonl", [row]), tmp_path / "a.parquet", "--kind", "program")
-    assert "the tests of 1 programs were not run" in capsys.readouterr().out
 
 
 def test_a_source_with_other_rows_or_options_than_its_own_is_told(tmp_path, capsys):

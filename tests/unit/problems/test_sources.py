@@ -2,7 +2,6 @@
 
 import re
 from collections import Counter
-from pathlib import Path
 
 import pytest
 from hub_files import SETS, lay_out, write
@@ -28,10 +27,6 @@ def shown(row):
         "solution": row["solution"],
         "kind": row["reward_model"]["kind"],
     }
-
-
-def test_the_golden_file_covers_every_source():
-    assert sorted(SETS) == sorted(SOURCES)
 
 
 @pytest.mark.parametrize("name", [name for name in SETS if SETS[name]["expected"]])
@@ -61,16 +56,6 @@ def test_the_right_letter_is_spread_evenly(tmp_path):
     count = Counter(row["answer"] for row in read("gpqa_diamond", path).rows)
     # 800 draws of one in four: 200, standard deviation sqrt(800 * 3/16) = 12; 4 of them are 49.
     assert {letter for letter in count if abs(count[letter] - 200) < 49} == set("ABCD")
-
-
-def test_a_local_copy_in_plain_columns_keeps_its_ids(tmp_path):
-    rows = [
-        {"id": "gsm8k/test/3", "problem": "1+1?", "answer": "2", "solution": None},
-        {"id": "x", "problem": "2+2?", "answer": 4},
-    ]
-    first, second = read("gsm8k", write(tmp_path / "any.jsonl", rows)).rows
-    assert shown(first)["id"] == "gsm8k/test/3"
-    assert (shown(second)["id"], second["answer"]) == ("gsm8k/x", "4")
 
 
 def test_a_plain_choice_gets_its_options_in_brackets(tmp_path):
@@ -127,16 +112,6 @@ def test_rows_of_several_files_are_named_with_their_file(tmp_path):
     write(file, [{"problem": "x", "solution": ""}])
     with pytest.raises(DataError, match=r"geometry/test-00000.*, row 0, column `solution`: is em"):
         read("math", tmp_path, "test")
-
-
-def test_a_folder_without_the_split_s_file_is_refused(tmp_path):
-    with pytest.raises(DataError, match="no file main/test-00000.* where gsm8k has its split test"):
-        read("gsm8k", tmp_path)
-
-
-def test_an_unknown_split_is_refused_with_those_there_are():
-    with pytest.raises(DataError, match="gsm8k has no split 'dev'; choose from test, train"):
-        read("gsm8k", Path("x.jsonl"), "dev")
 
 
 def test_a_source_is_pinned_or_asks_for_a_commit():
