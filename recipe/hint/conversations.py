@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
+from os.path import commonprefix
 from statistics import fmean
 
 from recipe.hint.schema import Response
@@ -22,16 +22,9 @@ TURN_FACTS = (
 class Conversation:
     """The first and the last graded turn of one conversation.
 
-    Attributes:
-        first: Place of the first graded turn.
-        last: Place of the last one.
-        acc_first: Its accuracy, 1 for right and 0 for wrong.
-        acc_last: That of the last one.
-        is_same_answer: Whether both give the same text as answer, or are one turn; two turns
-            without an answer do not.
-        overlap: Share of characters that both responses begin and end alike, in [0, 1].
-        is_known: Whether the verifier graded both turns and a teacher left out none that was to
-            come between or after them; else there is nothing to compare.
+    ``is_same_answer``: both give the same text as answer, or are one turn; two turns without an
+    answer do not. ``overlap`` is in [0, 1]. ``is_known``: the verifier graded both turns and a
+    teacher left out none between or after them; else there is nothing to compare.
     """
 
     first: Place
@@ -68,7 +61,6 @@ def conversations(rounds: Sequence[Round]) -> tuple[Conversation, ...]:
     Where the verifier failed the accuracy is 0, as everywhere, and the comparison is unknown.
     """
     without_end = unanswered(rounds)
-    sampled = {index for index, each in enumerate(rounds) if not each.request.given}
     graded = {
         place: conversation_to(rounds, place)
         for index, each in enumerate(rounds)
@@ -76,16 +68,27 @@ def conversations(rounds: Sequence[Round]) -> tuple[Conversation, ...]:
         if turn.verdict
     }
     continued = {place for steps in graded.values() for place in steps[:-1]}
-    return tuple(
-        _compared(
-            rounds,
-            next(each for each in steps if each in graded),
-            last,
-            is_answered=last not in without_end,
+    found = []
+    for last, steps in graded.items():
+        if last in continued or rounds[steps[0].round].request.given:
+            continue
+        first = next(each for each in steps if each in graded)
+        one, two = turn_at(rounds, first), turn_at(rounds, last)
+        assert one.verdict and two.verdict, "both ends are graded"
+        before, after = one.verdict, two.verdict
+        is_ungraded = before.is_ungraded or after.is_ungraded
+        found.append(
+            Conversation(
+                first,
+                last,
+                acc_first=before.score,
+                acc_last=after.score,
+                is_same_answer=first == last or before.extracted == after.extracted != "",
+                overlap=overlap(one.response, two.response),
+                is_known=last not in without_end and not is_ungraded,
+            )
         )
-        for last, steps in graded.items()
-        if last not in continued and steps[0].round in sampled
-    )
+    return tuple(found)
 
 
 def unanswered(rounds: Sequence[Round]) -> set[Place]:
@@ -114,20 +117,6 @@ def mean_facts(found: Sequence[Conversation]) -> list[dict[str, float]]:
     return [{name: fmean(facts[name] for facts in group) for name in group[0]} for group in groups]
 
 
-def _compared(
-    rounds: Sequence[Round], first: Place, last: Place, *, is_answered: bool
-) -> Conversation:
-    (one, before), (two, after) = (
-        (turn.response, turn.verdict)
-        for turn in (turn_at(rounds, place) for place in (first, last))
-    )
-    assert before and after, "both ends are graded"
-    is_same = first == last or before.extracted == after.extracted != ""
-    is_known = is_answered and not (before.is_ungraded or after.is_ungraded)
-    scores = before.score, after.score
-    return Conversation(first, last, *scores, is_same, overlap(one, two), is_known)
-
-
 def overlap(one: Response, two: Response) -> float:
     """Return the share of characters that two responses begin and end alike.
 
@@ -138,15 +127,6 @@ def overlap(one: Response, two: Response) -> float:
     a, b = one.text, two.text
     if a == b:
         return 1.0
-    start = _common_start(a, b)
-    end = _common_start(a[start:][::-1], b[start:][::-1])
+    start = len(commonprefix([a, b]))
+    end = len(commonprefix([a[start:][::-1], b[start:][::-1]]))
     return 2 * (start + end) / (len(a) + len(b))
-
-
-def _common_start(a: str, b: str) -> int:
-    """Return how many characters two texts begin alike: where they differ, found by halves."""
-    most, reach = min(len(a), len(b)), 64
-    while reach < most and a[:reach] == b[:reach]:
-        reach *= 2
-    lengths = range(1, min(reach, most) + 1)
-    return bisect_left(lengths, True, key=lambda length: a[:length] != b[:length])

@@ -10,8 +10,6 @@ from recipe.hint.record import PromptRecord
 from recipe.hint.schema import FINAL_HINT_FAILURES
 from recipe.verify.schema import Basis
 
-_HINT_FAILURES = (*FINAL_HINT_FAILURES, "too_long")
-
 
 def step_metrics(records: Sequence[PromptRecord], max_level: int) -> dict[str, float]:
     """Return the metrics of one step, names relative to ``hint/``.
@@ -28,33 +26,29 @@ def step_metrics(records: Sequence[PromptRecord], max_level: int) -> dict[str, f
     if not records:
         return {}
     count = len(records)
-    asked = [record for record in records if any(level > 0 for level in record.levels)]
-    hinted = [record for record in records if record.highest_level > 0]
+    rounds = [each for record in records for each in record.rounds]
+    given = [each for each in rounds if each.is_given]
     num_at_first = sum(map(_had_signal_at_first, records))
     num_with_signal = sum(record.has_signal for record in records)
+    tokens = sum(each.tokens for each in rounds)
     result = {
         "prompts": count,
-        "prompts_needing_hint": len(asked),
-        "prompts_with_hint": len(hinted),
+        "prompts_with_hint": sum(record.highest_level > 0 for record in records),
         "mixed_groups": num_with_signal,
         "zero_signal_before": (count - num_at_first) / count,
         "zero_signal_after": (count - num_with_signal) / count,
         "tokens": sum(record.hint_tokens for record in records),
-        "rollout_tokens": sum(map(_num_tokens, records)),
-        "rollout_tokens_discarded": sum(
-            _num_tokens(record) - record.trained_tokens for record in records
-        ),
+        "rollout_tokens": tokens,
+        "rollout_tokens_discarded": tokens - sum(record.trained_tokens for record in records),
         "injected_rollouts": sum(record.num_injected for record in records),
         "off_policy": sum(not record.on_policy for record in records),
         "dropped": sum(record.is_dropped for record in records),
         "off_schedule": sum(record.is_off_schedule for record in records),
-        "ungraded": sum(map(_num_ungraded, records)),
+        "ungraded": sum(each.num_ungraded for each in rounds),
         "seconds_hint": sum(record.hint_seconds for record in records),
-        "seconds_rollout": sum(each.seconds for record in records for each in record.rounds),
+        "seconds_rollout": sum(each.seconds for each in rounds),
     }
-    result |= _writing(records, asked)
-    result |= _levels(records, max_level)
-    given = [each for record in records for each in record.rounds if each.is_given]
+    result |= _writing(records) | _levels(records, max_level)
     if given:
         result["given"] = sum(len(each.accuracies) for each in given)
         result["given_right"] = sum(value > 0 for each in given for value in each.accuracies)
@@ -66,16 +60,14 @@ def verify_metrics(records: Sequence[PromptRecord]) -> dict[str, float]:
 
     Shares in [0, 1] of all verdicts, those of rounds that did not train included.
     """
-    count = sum(sum(record.bases.values()) for record in records)
-    if not count:
+    bases = sum((Counter(record.bases) for record in records), Counter())
+    if not (count := bases.total()):
         return {}
-    result = {
-        f"by_{basis}": sum(record.bases.get(basis, 0) for record in records) / count
-        for basis in get_args(Basis)
+    ungraded = sum(each.num_ungraded for record in records for each in record.rounds)
+    return {f"by_{basis}": bases[basis] / count for basis in get_args(Basis)} | {
+        "ignored_text": sum(record.num_ignored for record in records) / count,
+        "ungraded": ungraded / count,
     }
-    result["ignored_text"] = sum(record.num_ignored for record in records) / count
-    result["ungraded"] = sum(map(_num_ungraded, records)) / count
-    return result
 
 
 def guide_metrics(records: Sequence[PromptRecord]) -> dict[str, float]:
@@ -91,28 +83,31 @@ def guide_metrics(records: Sequence[PromptRecord]) -> dict[str, float]:
     return {"leaks": leaks / count, "feedback_tokens": tokens / count}
 
 
-def _writing(records: Sequence[PromptRecord], asked: Sequence[PromptRecord]) -> dict[str, float]:
+def _writing(records: Sequence[PromptRecord]) -> dict[str, float]:
     """Return the outcome of the requests for hints, one per problem that needed them.
 
     Failures are counted over all problems, including turns that were not written or had no room.
     """
-    failed = {reason: _num_with(reason, records) for reason in _HINT_FAILURES}
-    num_without = sum(_num_with(reason, asked) for reason in FINAL_HINT_FAILURES)
+    asked = [record for record in records if any(level > 0 for level in record.levels)]
+    by_status, by_status_asked = (
+        Counter(
+            status for record in group for status in {each.hint_status for each in record.rounds}
+        )
+        for group in (records, asked)
+    )
+    num_without = sum(by_status_asked[reason] for reason in FINAL_HINT_FAILURES)
     faults = Counter(record.hint_fault for record in records if record.hint_fault)
     return {
+        "prompts_needing_hint": len(asked),
         "generate_requested": len(asked),
         "generate_success": len(asked) - num_without,
         "generate_failed": num_without,
         "generate_attempts": sum(record.hint_calls for record in records),
-        "cut": _num_with("cut", asked),
+        "cut": by_status_asked["cut"],
         "leaked": sum(bool(set(record.levels) & set(record.leaked_levels)) for record in asked),
-        **failed,
+        **{reason: by_status[reason] for reason in (*FINAL_HINT_FAILURES, "too_long")},
         **{f"fault_{name}": count for name, count in faults.items()},
     }
-
-
-def _num_with(status: str, records: Sequence[PromptRecord]) -> int:
-    return sum(any(each.hint_status == status for each in record.rounds) for record in records)
 
 
 def _levels(records: Sequence[PromptRecord], max_level: int) -> dict[str, float]:
@@ -121,23 +116,14 @@ def _levels(records: Sequence[PromptRecord], max_level: int) -> dict[str, float]
     for level in range(max_level + 1):
         name = f"level_{level}" if level else "no_hint"
         group = [record for record in records if record.highest_level == level]
+        graded = [record.accuracy for record in group if record.accuracies]
         result[f"used_{name}"] = len(group)
-        graded = [record for record in group if record.accuracies]
         if graded:
-            result[f"acc_{name}_mean"] = sum(each.accuracy for each in graded) / len(graded)
+            result[f"acc_{name}_mean"] = sum(graded) / len(graded)
     return result
 
 
 def _had_signal_at_first(record: PromptRecord) -> bool:
     """Return whether the first group that was sampled had unequal accuracies."""
     sampled = (each.accuracies for each in record.rounds if not each.is_given)
-    first = next((each for each in sampled if each), ())
-    return len(set(first)) > 1
-
-
-def _num_tokens(record: PromptRecord) -> int:
-    return sum(each.tokens for each in record.rounds)
-
-
-def _num_ungraded(record: PromptRecord) -> int:
-    return sum(each.num_ungraded for each in record.rounds)
+    return len(set(next(filter(None, sampled), ()))) > 1

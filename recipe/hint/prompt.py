@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 from recipe.hint.schema import USABLE_HINTS, HintStatus
 from recipe.problems.schema import ANSWER_SYSTEM_PROMPT
 from recipe.run.errors import ConfigError
+from recipe.run.typed import read_typed
 
 # protocol
 HINT_USER_PROMPT_TEMPLATE = "Question:\n{problem}\nSolution:\n{solution}"
@@ -96,23 +97,15 @@ class Texts:
     failed_test: str = FAILED_TEST
 
 
-def load_texts(mapping: dict[str, object], source: str) -> Texts:
-    """Return the texts, with the given ones replaced.
-
-    Args:
-        mapping: Content of the user's file.
-        source: Where it came from, for the message.
+def load_texts(mapping: object, source: str) -> Texts:
+    """Return the texts, with those of a user's file replaced; ``source`` names it in errors.
 
     Raises:
         ConfigError: On an unknown key, a non-string, or a template without a field.
     """
-    known = Texts.__dataclass_fields__
-    for key, value in mapping.items():
-        if key not in known:
-            raise ConfigError(f"{source}: unknown text {key!r}; choose from {', '.join(known)}")
-        if not isinstance(value, str) or not value.strip():
-            raise ConfigError(f"{source}: {key} must be a non-empty string, got {value!r}")
-    texts = replace(Texts(), **mapping)
+    if not isinstance(mapping, dict):
+        raise ConfigError(f"{source}: expected a mapping of texts, got {mapping!r}")
+    texts = read_typed(Texts, mapping, source)
     for key, names in _FIELDS.items():
         for name in names:
             if f"{{{name}}}" not in getattr(texts, key):

@@ -8,13 +8,14 @@ import math
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import Field
 
 from recipe.hint.record import PromptRecord
 from recipe.hint.schema import seed_at
 from recipe.hint.turns import Place, Round
 from recipe.problems.schema import Problem
-from recipe.run.errors import ConfigError
 from recipe.verify.schema import Verdict
 
 _RANDOM_SHARE = 4  # one in this many places is drawn at random
@@ -28,30 +29,13 @@ _MARK = " [... {} characters left out ...] "
 
 @dataclass(frozen=True)
 class SampleSettings:
-    """How much of a step is written down.
+    """How much of a step is written down; 0 prompts: no samples."""
 
-    Raises:
-        ConfigError: If a value is out of range.
-    """
-
-    prompts_per_step: int = 8
-    text_bytes: int = 2000
-
-    def __post_init__(self) -> None:
-        if self.prompts_per_step < 0:
-            raise ConfigError(
-                f"hint.samples.prompts_per_step={self.prompts_per_step} must be a number of "
-                f"prompts, or 0 (no samples)"
-            )
-        if self.text_bytes < _MIN_TEXT_BYTES:
-            raise ConfigError(
-                f"hint.samples.text_bytes={self.text_bytes} must be at least {_MIN_TEXT_BYTES}"
-            )
+    prompts_per_step: Annotated[int, Field(ge=0)] = 8
+    text_bytes: Annotated[int, Field(ge=_MIN_TEXT_BYTES)] = 2000
 
 
 NO_SAMPLES = SampleSettings(prompts_per_step=0)
-
-
 REASONS = ("random", "ignored", "leaked", "ungraded")
 
 
@@ -61,12 +45,10 @@ def flags_of(record: PromptRecord) -> list[str]:
     ``ignored``: a verdict left a part of the answer out. ``ungraded``: a grade timed out or failed.
     ``leaked``: a level was tried whose hint, as written, holds the final answer.
     """
-    found = {
-        "ignored": record.num_ignored > 0,
-        "leaked": bool(set(record.levels) & set(record.leaked_levels)),
-        "ungraded": any(each.num_ungraded for each in record.rounds),
-    }
-    return [name for name, is_so in found.items() if is_so]
+    is_leaked = bool(set(record.levels) & set(record.leaked_levels))
+    flags = {"ignored": record.num_ignored > 0, "leaked": is_leaked}
+    flags["ungraded"] = any(each.num_ungraded for each in record.rounds)
+    return [name for name, is_so in flags.items() if is_so]
 
 
 def choose_samples(
@@ -81,13 +63,7 @@ def choose_samples(
 
     One place in four is drawn at random: an unbiased picture of the step. The others go to flagged
     prompts, and stay empty without any. All draws are seeded by (seed, step, problem id).
-
-    Args:
-        records: All of the step.
-        packed: By uid, what :func:`pack_sample` made; prompts without one are not chosen.
-        settings: How many, and how long.
-        seed: The run's.
-        step: The training step.
+    ``packed`` has, by uid, what :func:`pack_sample` made; prompts without one are not chosen.
     """
     order = sorted(
         (record for record in records if packed.get(record.uid)),
@@ -106,9 +82,6 @@ def choose_samples(
     return rows
 
 
-# -- one prompt's sample: packed by a worker, unpacked by the driver ----------------------------
-
-
 def pack_sample(
     problem: Problem, rounds: Sequence[Round], rewards: Mapping[Place, float], text_bytes: int
 ) -> bytes:
@@ -116,12 +89,7 @@ def pack_sample(
 
     Responses of one round with the same verdict share an entry, which shows one of them. What does
     not fit is shortened, then counted in ``left_out``.
-
-    Args:
-        problem: The problem.
-        rounds: All that was sampled, whether it trains or not.
-        rewards: Those of the turns that train.
-        text_bytes: Length of one text at most.
+    ``rewards`` are those of the turns that train.
     """
     entries, text = _entries(rounds, rewards), ""
     for halvings in itertools.count():
@@ -182,27 +150,25 @@ def _entries(rounds: Sequence[Round], rewards: Mapping[Place, float]) -> list[di
             verdict = turn.verdict or _NO_VERDICT
             reward = rewards.get(place, verdict.train_reward)
             rows.setdefault((number, verdict, reward, place in rewards), []).append(row)
-    entries = []
-    for (number, verdict, reward, trains), places in rows.items():
-        found = {"ignored": bool(verdict.ignored), "ungraded": verdict.is_ungraded}
-        entries.append(
-            {
-                "round": number,
-                "level": rounds[number].level,
-                "rows": places,
-                "trains": trains,
-                "score": _finite(verdict.score),
-                "reward": _finite(reward),
-                "reason": "not_graded" if verdict is _NO_VERDICT else verdict.reason,
-                "basis": verdict.basis,
-                "extracted": excerpt(verdict.extracted, _SHORT_BYTES),
-                "ignored": excerpt(verdict.ignored, _SHORT_BYTES),
-                "why": [name for name, is_so in found.items() if is_so],
-            }
-        )
+    entries = [
+        {
+            "round": number,
+            "level": rounds[number].level,
+            "rows": places,
+            "trains": trains,
+            "score": _finite(verdict.score),
+            "reward": _finite(reward),
+            "reason": "not_graded" if verdict is _NO_VERDICT else verdict.reason,
+            "basis": verdict.basis,
+            "extracted": excerpt(verdict.extracted, _SHORT_BYTES),
+            "ignored": excerpt(verdict.ignored, _SHORT_BYTES),
+            "why": ["ignored"] * bool(verdict.ignored) + ["ungraded"] * verdict.is_ungraded,
+        }
+        for (number, verdict, reward, trains), places in rows.items()
+    ]
     return sorted(entries, key=lambda each: (not each["why"], not each["trains"]))
 
 
 def _finite(value: float) -> float | str:
-    """Return a number that JSON knows; a user's own function may return others."""
+    # A user's own function may return what JSON does not know.
     return value if math.isfinite(value) else str(value)

@@ -7,10 +7,11 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import yaml
 from omegaconf import DictConfig, OmegaConf
+from pydantic import Field
 
 from recipe.hint.hints.base import TeacherSettings
 from recipe.hint.methods import BASELINE, METHODS, Method, get_method
@@ -28,43 +29,37 @@ _GENERATED = ("self_generated", "teacher")
 Source = Literal["self_generated", "dataset", "teacher", "solution_prefix"]
 
 
-def _hint_tokens(response_tokens: int) -> int:
-    """Return the longest reply of a hint writer by the longest response: a third more."""
-    return min(max(64, response_tokens * 4 // 3), 1024)
+# For presets: the longest reply of a hint writer is a third longer than the longest response, ...
+OmegaConf.register_new_resolver(
+    "hint_tokens", lambda tokens: min(max(64, tokens * 4 // 3), 1024), replace=True
+)
+# ... and responses x tokens on a CPU may take as long as at 100 tokens a second, at least `least`.
+OmegaConf.register_new_resolver(
+    "sampling_s", lambda least, *factors: max(float(least), math.prod(factors) / 100), replace=True
+)
 
-
-def _sampling_s(least_s: float, *factors: int) -> float:
-    """Return a limit for responses x tokens on a CPU: 100 tokens a second, at least ``least_s``."""
-    return max(float(least_s), math.prod(factors) / 100)
-
-
-# For presets: limits that follow from lengths.
-OmegaConf.register_new_resolver("hint_tokens", _hint_tokens, replace=True)
-OmegaConf.register_new_resolver("sampling_s", _sampling_s, replace=True)
+_Count = Annotated[int, Field(ge=1)]
+_Positive = Annotated[float, Field(gt=0)]
 
 
 @dataclass(frozen=True)
 class VerifySettings:
     """How responses are graded (docs/verification.md)."""
 
-    num_workers: int = 2
-    timeout_s: float = 10.0
-    wall_factor: float = GradeOptions.wall_factor
-    worker_memory_mib: int = GradeOptions.worker_memory_mib
+    num_workers: _Count = 2
+    timeout_s: _Positive = 10.0
+    wall_factor: _Positive = GradeOptions.wall_factor
+    worker_memory_mib: _Count = GradeOptions.worker_memory_mib
     answer_format: AnswerFormat = GradeOptions.answer_format
-    program_wall_s: float = GradeOptions.program_wall_s
-    program_cpu_s: int = GradeOptions.program_cpu_s
-    program_memory_mib: int = GradeOptions.program_memory_mib
+    program_wall_s: _Positive = GradeOptions.program_wall_s
+    program_cpu_s: _Count = GradeOptions.program_cpu_s
+    program_memory_mib: _Count = GradeOptions.program_memory_mib
     program_isolation: Isolation = GradeOptions.program_isolation
 
 
 @dataclass(frozen=True)
 class PrefixSettings:
-    """How much of the solution each level of source ``solution_prefix`` shows.
-
-    Raises:
-        ConfigError: If the shares do not grow from above 0 to below 1.
-    """
+    """How much of the solution each level of source ``solution_prefix`` shows."""
 
     ratios: tuple[float, ...] = (0.25, 0.5, 0.75)
     unit: Literal["char", "token", "sentence"] = "char"
@@ -73,34 +68,28 @@ class PrefixSettings:
         bounds = (0.0, *self.ratios, 1.0)
         if len(bounds) < 3 or any(low >= high for low, high in itertools.pairwise(bounds)):
             raise ConfigError(
-                f"hint.prefix.ratios={list(self.ratios)} must be shares of the solution that grow, "
-                f"above 0 and below 1, like [0.25,0.5,0.75]"
+                f"hint.prefix.ratios={list(self.ratios)} must grow, above 0 and below 1"
             )
 
 
 @dataclass(frozen=True)
 class WatchdogSettings:
-    """The longest time each part may take before the run ends with its name, in seconds.
+    """The longest time each part may take before the run ends with its name, in seconds."""
 
-    Raises:
-        ConfigError: If no prompt may take as long as one of its groups.
-    """
-
-    start_s: float = 1800.0
-    queue_s: float = 300.0
-    answer_s: float = 300.0
-    rollout_s: float = 3600.0
-    progress_s: float = 3600.0
-    sync_s: float = 600.0
-    update_s: float = 7200.0
-    save_s: float = 3600.0
+    start_s: _Positive = 1800.0
+    queue_s: _Positive = 300.0
+    answer_s: _Positive = 300.0
+    rollout_s: _Positive = 3600.0
+    progress_s: _Positive = 3600.0
+    sync_s: _Positive = 600.0
+    update_s: _Positive = 7200.0
+    save_s: _Positive = 3600.0
 
     def __post_init__(self) -> None:
-        if self.progress_s < self.rollout_s:
+        if self.progress_s < self.rollout_s:  # no prompt finishes before its group
             raise ConfigError(
                 f"hint.watchdog.progress_s={self.progress_s:g} must be at least "
-                f"hint.watchdog.rollout_s={self.rollout_s:g}: one group may take that long, and no "
-                f"prompt finishes before its group; raise the one or lower the other"
+                f"hint.watchdog.rollout_s={self.rollout_s:g}"
             )
 
 
@@ -115,19 +104,19 @@ class HintSettings:
     run_dir: str = "outputs/${trainer.experiment_name}"
     seed: int = 1
     seeded_sampling: bool = True
-    max_level: int = 3
+    max_level: _Count = 3
     source: Source | None = None
     prompts: str | None = None
     style: Style | None = None
-    max_tokens: int = 1024
-    temperature: float = 1.0
-    top_p: float = 1.0
-    attempts: int = 3
+    max_tokens: _Count = 1024
+    temperature: Annotated[float, Field(ge=0)] = 1.0
+    top_p: Annotated[float, Field(gt=0, le=1)] = 1.0
+    attempts: _Count = 3
     too_long: Literal["cut", "skip"] = "cut"
     conditioning: Literal["hinted", "unhinted"] = "hinted"
     leak_policy: Literal["measure", "drop", "redact"] = "measure"
-    max_in_flight: int = 128
-    dropout_share: float = 0.0
+    max_in_flight: _Count = 128
+    dropout_share: Annotated[float, Field(ge=0, le=1)] = 0.0
     teacher: TeacherSettings = field(default_factory=TeacherSettings)
     prefix: PrefixSettings = field(default_factory=PrefixSettings)
     verify: VerifySettings = field(default_factory=VerifySettings)
@@ -136,47 +125,24 @@ class HintSettings:
     # By settings node, of every method: those of `hint:` are read with it.
     methods: Mapping[str, Any] = field(default_factory=dict)
 
-    def __post_init__(self) -> None:
-        for name in ("max_level", "max_tokens", "attempts", "max_in_flight"):
-            if getattr(self, name) < 1:
-                raise ConfigError(f"hint.{name}={getattr(self, name)} must be at least 1")
-        if not 0 <= self.dropout_share <= 1:
-            raise ConfigError(f"hint.dropout_share={self.dropout_share} must be from 0 to 1")
-        if self.temperature < 0:
-            raise ConfigError(f"hint.temperature={self.temperature} must be at least 0")
-        if not 0 < self.top_p <= 1:
-            raise ConfigError(f"hint.top_p={self.top_p} must be above 0 and at most 1")
-        limits = (self.verify, self.watchdog)
-        for node, prefix in zip(limits, ("hint.verify", "hint.watchdog"), strict=True):
-            for name, value in vars(node).items():
-                if not isinstance(value, bool | str) and value <= 0:
-                    raise ConfigError(f"{prefix}.{name}={value} must be positive")
-
     def of(self, cls: type[Method]) -> Any:
         """Return the settings of a method; ``None`` where ``hint:`` has none of its own."""
         return self.methods.get(cls.settings_node.removeprefix("hint."))
 
 
 def read_settings(node: Mapping[str, Any]) -> HintSettings:
-    """Return typed settings from the resolved ``hint:`` node.
-
-    Raises:
-        ConfigError: On an unknown or renamed key, a value of the wrong type, or one out of range.
-    """
+    """Return typed settings from the resolved ``hint:`` node."""
     nodes = {
         name.removeprefix("hint."): cls
         for name, cls in _settings_nodes().items()
         if name.startswith("hint.")
     }
     general = {name: value for name, value in node.items() if name not in nodes}
-    if "methods" in general:
-        raise ConfigError(f"hint.methods is not a setting; choose from {', '.join(sorted(nodes))}")
-    settings = read_typed(HintSettings, general, "hint")
     read = {
         name: read_typed(cls.settings_cls, node.get(name, {}), f"hint.{name}")
         for name, cls in nodes.items()
     }
-    return replace(settings, methods=read)
+    return replace(read_typed(HintSettings, general, "hint"), methods=read)
 
 
 def settings_of(config: DictConfig) -> HintSettings:
@@ -186,25 +152,15 @@ def settings_of(config: DictConfig) -> HintSettings:
 
 
 def read_texts(settings: HintSettings) -> Texts:
-    """Return the prompts' texts, with those of ``hint.prompts`` replaced.
-
-    Raises:
-        ConfigError: If the file cannot be read or holds something else than texts.
-    """
+    """Return the prompts' texts, with those of the file ``hint.prompts`` replaced."""
     if settings.prompts is None:
         return Texts()
-    path = Path(settings.prompts)
+    where = f"hint.prompts={settings.prompts}"
     try:
-        mapping = yaml.safe_load(path.read_text(encoding="utf-8"))
+        mapping = yaml.safe_load(Path(settings.prompts).read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise ConfigError(
-            f"hint.prompts={settings.prompts}: cannot be read as YAML: {error}"
-        ) from error
-    if not isinstance(mapping, dict):
-        raise ConfigError(
-            f"hint.prompts={settings.prompts}: expected a mapping of texts, got {mapping!r}"
-        )
-    return load_texts(mapping, f"hint.prompts={settings.prompts}")
+        raise ConfigError(f"{where}: cannot be read as YAML: {error}") from error
+    return load_texts(mapping, where)
 
 
 def method_defaults() -> dict[str, Any]:
@@ -233,24 +189,27 @@ def build_method(trainer: Mapping[str, Any], settings: HintSettings) -> Method:
     """Return the method that ``trainer.method`` names, with its own settings.
 
     Raises:
-        ConfigError: If the name is unknown or a setting is out of range.
+        ConfigError: If the name is unknown, a setting is out of range, or the settings together
+            make no sense.
     """
     cls = get_method(trainer["method"])
-    is_prefill = cls.uses_hints and style_of(settings, cls) == "prefill"
-    if is_prefill and settings.conditioning == "unhinted":
-        raise ConfigError(
-            "hint.conditioning=unhinted with hint.style=prefill: the end of a response means "
-            "nothing without its beginning; give hinted, or another style"
-        )
-    own = None
+    source = source_of(settings, cls)
+    if cls.uses_hints:
+        if settings.conditioning == "unhinted" and style_of(settings, cls) == "prefill":
+            raise ConfigError(
+                "hint.conditioning=unhinted with hint.style=prefill: the end of a response means "
+                "nothing without its beginning; give hinted, or another style"
+            )
+        num_asked = settings.max_level if source in _GENERATED else 0
+        if num_asked > BUILT_IN_LEVELS and settings.prompts is None:
+            raise ConfigError(
+                f"hint.max_level={num_asked}, but the built-in prompt asks for {BUILT_IN_LEVELS} "
+                f"levels; give hint.prompts with a text that asks for as many"
+            )
+    own = settings.of(cls)
     if cls.settings_node == "trainer":
         names = [item.name for item in fields(cls.settings_cls)]
         own = read_typed(cls.settings_cls, {name: trainer[name] for name in names}, "trainer")
-    elif cls.settings_node:
-        own = settings.of(cls)
-    source = source_of(settings, cls)
-    if cls.uses_hints and source in _GENERATED:
-        _check_asked_levels(settings)
     method = cls(
         max_level=num_levels(settings, source) if cls.uses_hints else 0,
         settings=own,
@@ -259,17 +218,9 @@ def build_method(trainer: Mapping[str, Any], settings: HintSettings) -> Method:
     if method.max_level > MAX_LEVELS:
         raise ConfigError(
             f"trainer.method={trainer['method']} would have {method.max_level} hint levels, above "
-            f"the {MAX_LEVELS} that are possible; give fewer levels, or fewer pieces of each"
+            f"the {MAX_LEVELS} that are possible"
         )
     return method
-
-
-def _check_asked_levels(settings: HintSettings) -> None:
-    if settings.max_level > BUILT_IN_LEVELS and settings.prompts is None:
-        raise ConfigError(
-            f"hint.max_level={settings.max_level}, but the built-in prompt asks for "
-            f"{BUILT_IN_LEVELS} levels; give hint.prompts with a text that asks for as many"
-        )
 
 
 def source_of(settings: HintSettings, method: Method | type[Method]) -> str:
@@ -305,13 +256,7 @@ _HINT_SETTINGS = {
 
 
 def unread_settings(method_name: str, given: Iterable[str], settings: HintSettings) -> list[str]:
-    """Return those of the settings of this package that a run does not read.
-
-    Args:
-        method_name: Value of ``trainer.method``.
-        given: Dotted names that the user set.
-        settings: The ``hint:`` node, which names the source of hints.
-    """
+    """Return which of the ``given`` dotted names a run with this method does not read."""
     cls = get_method(method_name)
     own = settings.of(cls)
     # Those of another package may be any dataclass.
@@ -324,14 +269,9 @@ def _is_unread(name: str, cls: type[Method], source: str, own: MethodSettings) -
     if section == cls.settings_node:
         return leaf in own.unread()
     node = ".".join(name.split(".")[:2])
-    of_others = {other.settings_node for other in METHODS.values()} - {"", "trainer"}
-    of_others |= {
-        f"trainer.{item.name}"
-        for other in METHODS.values()
-        if other.settings_node == "trainer"
-        for item in fields(other.settings_cls)
-    }
-    if node in of_others and node != cls.settings_node:
+    of_others = _settings_nodes().keys() - {"trainer", cls.settings_node}
+    in_trainer = _settings_nodes()["trainer"].settings_cls
+    if node in of_others or node in {f"trainer.{item.name}" for item in fields(in_trainer)}:
         return True
     if node == "hint.teacher" and own.asks_teacher:
         return False
@@ -339,6 +279,5 @@ def _is_unread(name: str, cls: type[Method], source: str, own: MethodSettings) -
         return not cls.supports_dropout
     if node == "hint.prompts" and cls.is_multi_turn:
         return False
-    return (node in _HINT_SETTINGS and not cls.uses_hints) or source not in _SOURCE_SETTINGS.get(
-        node, (source,)
-    )
+    readers = _SOURCE_SETTINGS.get(node, (source,))
+    return source not in readers or (node in _HINT_SETTINGS and not cls.uses_hints)

@@ -75,7 +75,8 @@ def read_typed(cls: type, node: Mapping[str, Any], path: str) -> Any:
         raise ConfigError(f"{given} is not a choice; choose one of {choices}")
     if kind == "missing":
         raise ConfigError(f"{name} is missing; give it")
-    raise ConfigError(f"{given} must be {_EXPECTED.get(kind, first['msg'])}")
+    told = first["msg"].removeprefix("Input should be ")  # such as "greater than 0"
+    raise ConfigError(f"{given} must be {_EXPECTED.get(kind) or told}")
 
 
 def _class_at(cls: Any, loc: tuple[int | str, ...]) -> Any:

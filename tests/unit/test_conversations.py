@@ -101,13 +101,6 @@ def test_texts_are_alike_as_far_as_they_begin_and_end_alike(before, after, share
     assert overlap(one, two) == overlap(two, one) == pytest.approx(share)
 
 
-@pytest.mark.parametrize("common", [*range(60, 70), *range(120, 136), 1000])
-def test_texts_are_alike_up_to_where_they_differ_however_long_that_is(common):
-    one, two = (Response([1], [0.0], "ab" * 500 + end, False) for end in ("c", "dd"))
-    cut = [Response([1], [0.0], each.text[1000 - common :], False) for each in (one, two)]
-    assert overlap(*cut) == pytest.approx(2 * common / (2 * common + 3))
-
-
 def test_a_turn_that_nobody_wrote_is_counted_without_a_hint_level():
     record = tree([0] * 8)
     rounds = list(record.rounds)

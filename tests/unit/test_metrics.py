@@ -88,11 +88,6 @@ def test_a_guided_rollout_counts_its_group_at_the_hint_s_level():
     assert metrics["rollout_tokens_discarded"] == 10 + 10 - 12
 
 
-def test_rewards_beside_the_accuracy_can_give_a_group_a_gradient():
-    formed = record("form", groups=[(0, [1, 1])], rewards=(1.0, 1.5))
-    assert step_metrics([formed], 3)["mixed_groups"] == 1
-
-
 def test_dropped_plain_and_off_policy_groups_are_counted():
     groups = [
         record("a", groups=[(0, [0, 1])], is_dropped=True),
@@ -110,10 +105,6 @@ def test_a_row_without_hints_is_a_ladder_that_failed():
     )
     metrics = step_metrics([missing], 3)
     assert metrics["missing_hint"] == metrics["generate_failed"] == 1
-
-
-def test_a_step_without_records_has_no_metrics():
-    assert step_metrics([], 3) == {}
 
 
 def test_a_record_survives_json():

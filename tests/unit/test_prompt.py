@@ -2,9 +2,8 @@
 
 import pytest
 
-from recipe.hint.hints.fitting import cut_at_sentence
 from recipe.hint.hints.self_generated import hint_request
-from recipe.hint.prompt import ANSWER_SYSTEM_PROMPT, HINT_SYSTEM_PROMPT, Texts, with_hint
+from recipe.hint.prompt import ANSWER_SYSTEM_PROMPT, Texts, with_hint
 from recipe.hint.schema import seed_at
 from recipe.run.errors import ConfigError
 
@@ -34,19 +33,6 @@ def test_a_conversation_that_does_not_end_with_the_user_takes_no_hint():
 def test_the_request_shows_question_and_solution_literally():
     request = hint_request(Texts(), "say {solution}", "\\boxed{2} {problem}")
     assert request[1]["content"] == "Question:\nsay {solution}\nSolution:\n\\boxed{2} {problem}"
-
-
-def test_the_hint_writers_prompt_has_all_its_parts():
-    for part in ("level_1", "level_2", "level_3", "final answer", "adds to it", "json"):
-        assert part in HINT_SYSTEM_PROMPT
-
-
-def test_an_overlong_hint_keeps_whole_leading_sentences():
-    hint = "Use 3.14 here. Then add! Last."
-    assert cut_at_sentence(hint, lambda text: len(text) <= 24) == "Use 3.14 here. Then add!"
-    assert cut_at_sentence(hint, lambda text: len(text) <= 14) == "Use 3.14 here."
-    assert cut_at_sentence(hint, lambda text: len(text) <= 5) == ""
-    assert cut_at_sentence(hint, lambda _: True) == hint
 
 
 def test_seeds_depend_on_every_coordinate_and_on_nothing_else():

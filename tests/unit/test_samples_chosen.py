@@ -77,13 +77,6 @@ def test_the_same_seed_and_step_choose_the_same_prompts_in_any_order_of_arrival(
     assert all([row["problem_id"] for row in other] != ids for other in others)
 
 
-def test_no_places_give_no_rows_and_few_prompts_are_enough():
-    assert choose(prompts(5, ODD), places=0) == []
-    assert len(choose(prompts(1), places=1)) == 1
-    assert choose([]) == []
-    assert choose(prompts(3), packed={}) == []  # no texts, as when samples are off
-
-
 def test_every_reason_is_a_known_one_and_hints_that_leak_are_marked():
     leaked = record("l", groups=[(0, [0]), (1, [1])], leaked_levels=(0,), bases={"number": 2})
     [row] = choose([leaked])

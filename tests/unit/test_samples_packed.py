@@ -19,7 +19,6 @@ from recipe.hint.samples import (
 from recipe.hint.schema import Response
 from recipe.hint.turns import Place, Round, Sample, Turn, at_level
 from recipe.problems.schema import Problem
-from recipe.run.errors import ConfigError
 from recipe.verify.schema import Verdict
 
 TEXT_BYTES = SampleSettings().text_bytes
@@ -177,15 +176,3 @@ def test_without_samples_nothing_is_packed_and_the_counts_stay():
     off = SampleSettings(prompts_per_step=0)
     outcome = run(Sage(max_level=3), {0: [0, 1]}, settings={"samples": off})
     assert (outcome.sample, outcome.record.bases) == (b"", {"none": 2})
-
-
-@pytest.mark.parametrize(
-    ("wrong", "says"),
-    [
-        ({"prompts_per_step": -1}, r"prompts_per_step=-1 must be a number of prompts, or 0"),
-        ({"text_bytes": 10}, r"text_bytes=10 must be at least 200"),
-    ],
-)
-def test_a_setting_out_of_range_is_refused_by_name(wrong, says):
-    with pytest.raises(ConfigError, match=says):
-        SampleSettings(**wrong)

@@ -41,56 +41,30 @@ def test_each_method_gives_the_configuration_its_settings_and_their_defaults():
             assert read_settings(defaults["hint"]).of(cls) == cls.settings_cls()
 
 
-def test_what_the_methods_declare_is_no_setting_by_itself():
-    with pytest.raises(ConfigError, match=r"hint\.methods is not a setting"):
-        read_settings({"methods": {"search": {}}})
-
-
 @pytest.mark.parametrize(
-    ("node", "message"),
+    ("node", "name"),
     [
-        ({"max_tokns": 5}, r"hint\.max_tokns is not a setting; choose from attempts"),
-        ({"max_tokens": "many"}, r"hint\.max_tokens='many' must be a whole number"),
-        ({"max_tokens": 0}, r"hint\.max_tokens=0 must be at least 1"),
-        (
-            {"style": "long"},
-            r"hint\.style='long' is not a choice; choose one of paper, release, prefill",
-        ),
-        ({"top_p": 0.0}, r"hint\.top_p=0\.0 must be above 0 and at most 1"),
-        ({"verify": {"timeout_s": 0}}, r"hint\.verify\.timeout_s=0\.0 must be positive"),
-        ({"fixed": 3}, r"hint\.fixed=3 must be a mapping"),
-        ({"attempts": True}, r"hint\.attempts=True must be a whole number"),
-        ({"source": "book"}, r"hint\.source='book' is not a choice; choose one of self_generated"),
-        ({"prompts": 3}, r"hint\.prompts=3 must be text"),
-        ({"conditioning": "off"}, r"hint\.conditioning='off' is not a choice"),
-        ({"dropout_share": 1.5}, r"hint\.dropout_share=1\.5 must be from 0 to 1"),
-        (
-            {"prefix": {"ratios": [0.5, 0.25]}},
-            r"hint\.prefix\.ratios=\[0\.5, 0\.25\] must be shares",
-        ),
-        ({"prefix": {"ratios": []}}, r"hint\.prefix\.ratios=\[\] must be shares"),
-        ({"prefix": {"ratios": [0.5, 1]}}, r"hint\.prefix\.ratios=\[0\.5, 1\.0\] must be shares"),
-        ({"prefix": {"ratios": 0.5}}, r"hint\.prefix\.ratios=0\.5 must be a list"),
-        ({"prefix": {"ratios": ["a"]}}, r"hint\.prefix\.ratios\[0\]='a' must be a number"),
-        (
-            {"ghpo": {"mode": "off"}},
-            r"hint\.ghpo\.mode='off' is not a choice; choose one of adaptive",
-        ),
-        (
-            {"ghpo": {"accuracy_weight": 0}},
-            r"hint\.ghpo\.accuracy_weight=0 must be above 0",
-        ),
-        ({"scaf": {"increments": 0}}, r"hint\.scaf\.increments=0 must be at least 1"),
-        ({"search": {"write_early": 1}}, r"hint\.search\.write_early=1 must be true or false"),
+        ({"max_tokns": 5}, "max_tokns"),
+        ({"max_tokens": 0}, "max_tokens=0"),
+        ({"style": "long"}, "style='long'"),
+        ({"top_p": 0.0}, "top_p=0.0"),
+        ({"dropout_share": 1.5}, "dropout_share=1.5"),
+        ({"verify": {"timeout_s": 0}}, "verify.timeout_s=0"),
+        ({"samples": {"text_bytes": 10}}, "samples.text_bytes=10"),
+        ({"teacher": {"num_parallel": 0}}, "teacher.num_parallel=0"),
+        ({"watchdog": {"progress_s": 60.0}}, "watchdog.progress_s=60"),
+        ({"fixed": 3}, "fixed=3"),
+        ({"prefix": {"ratios": [0.5, 0.25]}}, "prefix.ratios=[0.5, 0.25]"),
+        ({"prefix": {"ratios": []}}, "prefix.ratios=[]"),
+        ({"ghpo": {"mode": "off"}}, "ghpo.mode='off'"),
+        ({"ghpo": {"accuracy_weight": 0}}, "ghpo.accuracy_weight=0"),
+        ({"scaf": {"increments": 0}}, "scaf.increments=0"),
     ],
 )
-def test_a_wrong_setting_is_refused_by_name(node, message):
-    with pytest.raises(ConfigError, match=message):
+def test_a_wrong_setting_is_refused_by_name(node, name):
+    with pytest.raises(ConfigError) as refused:
         read_settings(node)
-
-
-def test_an_int_is_taken_where_a_float_is_meant():
-    assert read_settings({"temperature": 1}).temperature == 1.0
+    assert str(refused.value).startswith(f"hint.{name} ")
 
 
 @pytest.mark.parametrize(
@@ -168,7 +142,7 @@ def test_texts_of_a_file_replace_only_the_named_ones(tmp_path):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("hint_led: x", "unknown text 'hint_led'"),
+        ("hint_led: x", "hint_led is not a setting"),
         ("hint_user: no fields", "hint_user must contain {problem}"),
         ("- a list", "expected a mapping"),
         ("a: [", "cannot be read as YAML"),
@@ -179,16 +153,6 @@ def test_a_wrong_file_of_texts_is_refused(tmp_path, content, message):
     path.write_text(content)
     with pytest.raises(ConfigError, match=message):
         read_texts(HintSettings(prompts=str(path)))
-
-
-def test_a_missing_file_of_texts_is_refused():
-    with pytest.raises(ConfigError, match="hint.prompts=nowhere.yaml: cannot be read"):
-        read_texts(HintSettings(prompts="nowhere.yaml"))
-
-
-def test_the_limit_of_progress_is_no_shorter_than_that_of_one_group():
-    with pytest.raises(ConfigError, match=r"progress_s=60 must be at least .*rollout_s=3600"):
-        read_settings({"watchdog": {"progress_s": 60.0}})
 
 
 def built(name, **hint):

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from typing import Annotated, NamedTuple, Protocol
+
+from pydantic import Field
 
 from recipe.hint.prompt import Message
 from recipe.hint.schema import HintLevels, HintStatus
 from recipe.problems.schema import Problem
-from recipe.run.errors import ConfigError
 
 EMPTY = HintLevels(())
 
@@ -26,11 +27,9 @@ class WrittenText(NamedTuple):
 class HintResult:
     """Hints, empty unless ``status`` is ``ok``, and what they cost this prompt rollout.
 
-    Attributes:
-        calls: Responses requested from the hint writer.
-        tokens: Length of those that were received.
-        detail: Why there are none: a word, then a colon and more about it.
-        leaked: Levels, from 1, whose text gives the final answer away.
+    ``tokens``: length of the texts that ``calls`` requests to the writer brought. ``detail``: why
+    there are none, a word, then a colon and more. ``leaked``: levels, from 1, whose text gives the
+    final answer away.
     """
 
     status: HintStatus
@@ -74,20 +73,12 @@ class TeacherSettings:
     base_url: str = ""
     model: str = ""
     api_key_env: str | None = None
-    num_ladders: int = 1
-    num_parallel: int = 16
-    timeout_s: float = 120.0
-    num_retries: int = 4
+    num_ladders: Annotated[int, Field(ge=1)] = 1
+    num_parallel: Annotated[int, Field(ge=1)] = 16
+    timeout_s: Annotated[float, Field(gt=0)] = 120.0
+    num_retries: Annotated[int, Field(ge=0)] = 4
     cache_dir: str = "outputs/teacher"
     body: dict = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        least_of = {"num_ladders": 1, "num_parallel": 1, "timeout_s": 1e-3, "num_retries": 0}
-        for name, least in least_of.items():
-            if not getattr(self, name) >= least:
-                raise ConfigError(
-                    f"hint.teacher.{name}={getattr(self, name)} must be at least {least:g}"
-                )
 
 
 class TeacherSampling(NamedTuple):
@@ -100,10 +91,7 @@ class TeacherSampling(NamedTuple):
 
 
 class Endpoint(Protocol):
-    """A model behind an endpoint that writes single texts.
-
-    ``sampling``: the defaults of a request; their seed is not used.
-    """
+    """A model that writes single texts; ``sampling`` has its defaults, whose seed is not used."""
 
     sampling: TeacherSampling
 

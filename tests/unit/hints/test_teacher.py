@@ -13,7 +13,7 @@ from asking import KEY, PATIENT, always, ask, never, teacher
 from chat_server import LADDER, ChatServer, completion
 from fakes import ScriptedEngine, problem
 
-from recipe.hint.hints.base import TeacherSettings, WrittenText
+from recipe.hint.hints.base import WrittenText
 from recipe.hint.hints.teacher import CACHE_FILE, ResponseCache, check_teacher
 from recipe.hint.methods.sage import Sage
 from recipe.hint.metrics import step_metrics
@@ -209,20 +209,6 @@ def test_what_the_environment_holds_for_another_endpoint_is_not_sent(tmp_path, m
         monkeypatch.setenv(name, KEY)
     _, server = ask(tmp_path)
     assert KEY not in repr(server.headers)
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"num_parallel": 0},
-        {"num_retries": -1},
-        {"timeout_s": 0.0},
-    ],
-    ids=str,
-)
-def test_a_setting_out_of_range_is_refused(changes):
-    with pytest.raises(ConfigError, match=next(iter(changes))):
-        TeacherSettings(**changes)
 
 
 # -- before the first request ---------------------------------------------------------------------
