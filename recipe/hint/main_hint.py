@@ -31,8 +31,6 @@ from recipe.run.ending import errors_in_one_line
 from recipe.run.errors import ConfigError
 from recipe.study.jobs import run_sweep
 
-_SWEEP = ("-m", "--multirun")
-
 
 def main() -> None:
     """Run the command; the exit code is 0 only when the run ended well."""
@@ -74,18 +72,13 @@ def run_command(
 ) -> None:
     """Start a run, the jobs of a sweep, or one of Hydra's own actions.
 
-    Args:
-        script: The program, which runs each job of a sweep.
-        argv: The arguments for Hydra.
-        start: Starts a run; keys have been checked, the environment is set.
-        own_arguments: Further arguments of the program.
-        runs_here: Whether ``start`` trains in this process tree, not through other commands.
+    ``script`` runs each job of a sweep, with ``own_arguments`` before Hydra's ``argv``. ``start``
+    gets a checked configuration; ``runs_here``: it trains in this process tree.
     """
     with settings_errors_in_one_line():
         options, settings = read_command(argv)
-        mode = [each for each in settings if each.lower() == "hydra.mode=multirun"]
-        if mode or {*options} & {*_SWEEP}:
-            rest = [each for each in options if each not in _SWEEP]
+        rest = [each for each in options if each not in ("-m", "--multirun")]
+        if rest != options or "hydra.mode=multirun" in map(str.lower, settings):
             run_sweep([script, *own_arguments], settings, rest)
             return
 
@@ -128,12 +121,7 @@ def warm_processes(config: DictConfig) -> contextlib.AbstractContextManager[Any]
 
 
 def read_command(argv: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Return Hydra's options and the settings, with aliases and presets resolved.
-
-    Raises:
-        ConfigError: On an argument that cannot be right.
-        SystemExit: When help was asked for.
-    """
+    """Return Hydra's options and the settings, with aliases and presets resolved; or print help."""
     os.environ.setdefault("HYDRA_FULL_ERROR", "1")
     set_config_paths()
     options, settings = split_command(resolve_aliases(tidied(argv)))

@@ -20,15 +20,10 @@ from recipe.run.typed import fields_of
 class RoundRecord:
     """One round: its prompt, its grades and what it cost.
 
-    Attributes:
-        prompt: Kind of the prompt: ``bare``, ``hinted``, ``follow_up``, ...
-        accuracies: Of the responses with a verdict, 0 where the verifier failed; may be empty.
-        num_ungraded: Responses on which the verifier failed.
-        tokens: Length of all sampled responses.
-        seconds: As in ``Round``.
-        parents: The turn that each turn continues; empty where that is the problem itself.
-        leaks: Turns that hold the final answer, where that was looked for.
-        is_given: The responses were not sampled but known.
+    ``accuracies``: of the responses with a verdict, 0 where the verifier failed (``num_ungraded``);
+    may be empty. ``tokens``: length of all responses. ``parents``: the turn that each turn
+    continues; empty where that is the problem itself. ``leaks``: turns that hold the final answer,
+    where that was looked for. ``is_given``: the responses were not sampled but known.
     """
 
     prompt: str
@@ -75,45 +70,31 @@ class RoundRecord:
 class PromptRecord:
     """The result of one prompt rollout.
 
-    Attributes:
-        rounds: What was sampled, in order; a round without accuracies had no prompt, or no grades.
-        rows: Places of the responses that train; where nothing trains, of all that are published.
-        rewards: What they train with.
-        accuracies: 1 for right, 0 for wrong or ungraded, of those that are sampled and not given.
-        groups: Names of the groups that share a baseline, one a row; empty: one group.
-        trained_tokens: Length of those that are sampled and not given.
-        hint_fault: Why no hint was written, in a word; empty where it is not known.
-        leaked_levels: Levels whose hint holds the final answer, sampled or not.
-        on_policy: False when some row trains under another prompt than it was sampled from.
-        reasons: Number of verdicts by reason, of the responses that ``accuracies`` has.
-        is_off_schedule: The first round was off schedule (``Sample.is_off_schedule``).
-        bases: Number of verdicts of all sampled rounds, by what they rest on.
-        earning_bases: What those above 0 rest on.
-        num_ignored: Verdicts that left a part of the answer out.
-        conversations: First and last graded turn of each sampled conversation.
+    ``accuracies``, ``reasons`` (of verdicts) and ``trained_tokens`` are of the responses that train
+    and were sampled, not given; ``bases`` and what follows of all that were sampled.
     """
 
     problem_id: str
     uid: str
     step: int
     rounds: tuple[RoundRecord, ...]
-    rows: tuple[Place, ...]
+    rows: tuple[Place, ...]  # those that train; where nothing trains, all that are published
     rewards: tuple[float, ...]
     accuracies: tuple[float, ...]
-    groups: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()  # that share a baseline, one a row; empty: one group
     trained_tokens: int = 0
     hint_calls: int = 0
     hint_tokens: int = 0
     hint_seconds: float = 0.0
-    hint_fault: str = ""
-    leaked_levels: tuple[int, ...] = ()
-    on_policy: bool = True
+    hint_fault: str = ""  # why no hint was written, in a word
+    leaked_levels: tuple[int, ...] = ()  # whose hint holds the final answer, sampled or not
+    on_policy: bool = True  # no row trains under another prompt than it was sampled from
     reasons: dict[str, int] = field(default_factory=dict)
-    is_off_schedule: bool = False
+    is_off_schedule: bool = False  # the first round was (``Sample.is_off_schedule``)
     is_dropped: bool = False
     bases: dict[str, int] = field(default_factory=dict)
-    earning_bases: tuple[str, ...] = ()
-    num_ignored: int = 0
+    earning_bases: tuple[str, ...] = ()  # of the verdicts above 0
+    num_ignored: int = 0  # verdicts that left a part of the answer out
     conversations: tuple[Conversation, ...] = ()
 
     @property
@@ -176,15 +157,12 @@ _READER = TypeAdapter(PromptRecord)
 
 @dataclass(frozen=True, slots=True)
 class PublishedRow:
-    """One response as it is sent to the trainer, with the prompt that it trains under.
-
-    ``is_sampled_alike``: at the rollouts' own temperature and top-p.
-    """
+    """One response as it is sent to the trainer, with the prompt that it trains under."""
 
     prompt_ids_T: Sequence[int]
     turn: Turn
     credit: CreditRow
-    is_sampled_alike: bool = True
+    is_sampled_alike: bool = True  # at the rollouts' own temperature and top-p
 
 
 @dataclass(frozen=True, slots=True)

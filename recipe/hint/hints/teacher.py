@@ -56,11 +56,6 @@ class ResponseCache:
     """Responses by the key of their request, in one SQLite file that processes may share."""
 
     def __init__(self, folder: str | Path) -> None:
-        """Make the file if there is none.
-
-        Raises:
-            ConfigError: If the folder cannot be written or the file is something else.
-        """
         self._path = Path(folder) / CACHE_FILE
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
@@ -100,11 +95,6 @@ class Teacher:
         max_level: int = 3,
         environment: Mapping[str, str] = os.environ,
     ) -> None:
-        """Read the key and open the cache; the endpoint is not asked yet.
-
-        Raises:
-            ConfigError: If the key or the cache cannot be used.
-        """
         self._settings = settings
         self._texts = texts
         self.sampling = sampling
@@ -114,7 +104,6 @@ class Teacher:
         self._cache = ResponseCache(settings.cache_dir)
         self._slots = asyncio.Semaphore(settings.num_parallel)
         self._client: Any = None
-        self._num_silent = 0  # requests in a row without an answer in time
         self._warned: set[str] = set()
 
     async def write(
@@ -160,11 +149,9 @@ class Teacher:
         number: int = 0,
         attempt: int = 0,
     ) -> tuple[WrittenText, bool]:
-        """Return a response and whether it is new; ``number`` tells sets of hints apart.
-
-        The key of a response has its whole request but the address: a model may move to another
-        port. An endpoint need not know ``seed``, so the coordinates count on their own.
-        """
+        # A response and whether it is new; `number` tells sets of hints apart. The key has the
+        # whole request but the address: a model may move to another port. An endpoint need not
+        # know `seed`, so the coordinates count on their own.
         body: dict[str, Any] = {
             "model": self._settings.model,
             "messages": list(messages),
@@ -195,19 +182,12 @@ class Teacher:
 
         settings = self._settings
         if self._client is None:
-            self._client = _client(openai.AsyncOpenAI, settings, self._key)
-        # An endpoint that answers nobody costs one time-out a request until it answers again.
-        retries = 0 if self._num_silent >= settings.num_parallel else settings.num_retries
+            self._client = _client(openai.AsyncOpenAI, settings, self._key, settings.num_retries)
         model, messages = body.pop("model"), body.pop("messages")
-        create = self._client.with_options(max_retries=retries).chat.completions.create
-        try:
-            # The limits of the library are between bytes; this is one for all of them.
-            async with asyncio.timeout(settings.timeout_s * (retries + 1)):
-                answer = await create(model=model, messages=messages, extra_body=body)
-        except (TimeoutError, openai.APITimeoutError):
-            self._num_silent += 1
-            raise
-        self._num_silent = 0
+        create = self._client.chat.completions.create
+        # The limits of the library are between bytes; this is one for all of them.
+        async with asyncio.timeout(settings.timeout_s * (settings.num_retries + 1)):
+            answer = await create(model=model, messages=messages, extra_body=body)
         choice, usage = answer.choices[0], answer.usage
         # Half a character, as JSON can hold it, cannot be stored or tokenized.
         text = (choice.message.content or "").encode("utf-8", "replace").decode()
@@ -223,9 +203,8 @@ def check_teacher(
 ) -> str | None:
     """Make sure that the endpoint can be asked; where there is a cache it need not.
 
-    Returns:
-        What to warn of where it may still answer the run: it is busy, or the run may be meant for
-        another machine (``is_elsewhere``), which reaches more.
+    Returns a warning where it may still answer the run: it is silent, or the run may be meant for
+    another machine (``is_elsewhere``), which reaches more.
 
     Raises:
         ConfigError: Naming the address, and what came in place of an answer.
@@ -240,30 +219,32 @@ def check_teacher(
         return None
     import openai
 
-    client = _client(openai.OpenAI, settings, key)
-    limits = {"timeout": min(settings.timeout_s, _REACH_S), "max_retries": 1}
+    timeout_s = min(settings.timeout_s, _REACH_S)
+    refused = (openai.AuthenticationError, openai.PermissionDeniedError)
     try:
-        client.with_options(**limits).get("/models", cast_to=object)
-    except Exception as error:  # noqa: BLE001 - an answer of any other kind is somebody
+        _client(openai.OpenAI, settings, key, 1, timeout_s).get("/models", cast_to=object)
+    except (openai.APIConnectionError, *refused) as error:
         kind, what = _fault(error, key)
-        is_no = isinstance(error, openai.AuthenticationError | openai.PermissionDeniedError)
-        if not is_no and kind not in ("timeout", "connection"):
-            return None
         told = f"hint.teacher.base_url={settings.base_url} cannot be asked: {kind}: {what}"
         if kind == "timeout" or (kind == "connection" and is_elsewhere):
             return f"{told}; it is asked again when it is needed"
         raise ConfigError(f"{told}; start the endpoint, or correct the address or key") from None
+    except Exception:  # noqa: BLE001 - an answer of any other kind is somebody
+        return None
     return None
 
 
-def _client(cls: Any, settings: TeacherSettings, key: str) -> Any:
+def _client(
+    cls: Any, settings: TeacherSettings, key: str, retries: int, timeout_s: float = 0.0
+) -> Any:
     # Without organisation and project: those of the environment are another endpoint's.
     own = {"api_key": key or "EMPTY", "organization": "", "project": ""}
-    return cls(base_url=settings.base_url, timeout=settings.timeout_s, **own)
+    limits = {"timeout": timeout_s or settings.timeout_s, "max_retries": retries}
+    return cls(base_url=settings.base_url, **limits, **own)
 
 
 def _fault(error: Exception, key: str) -> tuple[str, str]:
-    """Return the kind of a failure and what is known of it; some endpoints repeat the key."""
+    # The kind of a failure and what is known of it; some endpoints repeat the key.
     name = type(error).__name__
     kind = _KINDS.get(name) or ("refused" if hasattr(error, "status_code") else "garbage")
     kind = "cache" if isinstance(error, sqlite3.Error) else kind
@@ -275,8 +256,5 @@ def _read_key(settings: TeacherSettings, environment: Mapping[str, str]) -> str:
     name = settings.api_key_env
     key = environment.get(name, "").strip() if name else ""
     if name and not key:
-        raise ConfigError(
-            f"hint.teacher.api_key_env={name}, but this environment variable is not set; set it "
-            "on every node of the run, or leave the setting out for an endpoint without keys"
-        )
+        raise ConfigError(f"hint.teacher.api_key_env={name}: this variable is not set; set it")
     return key
