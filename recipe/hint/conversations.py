@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from os.path import commonprefix
 from statistics import fmean
 
 from recipe.hint.schema import Response
@@ -127,6 +126,11 @@ def overlap(one: Response, two: Response) -> float:
     a, b = one.text, two.text
     if a == b:
         return 1.0
-    start = len(commonprefix([a, b]))
-    end = len(commonprefix([a[start:][::-1], b[start:][::-1]]))
+    start = _common_start(a, b)
+    end = _common_start(a[start:][::-1], b[start:][::-1])
     return 2 * (start + end) / (len(a) + len(b))
+
+
+def _common_start(a: str, b: str) -> int:
+    unequal = (place for place, (x, y) in enumerate(zip(a, b, strict=False)) if x != y)
+    return next(unequal, min(len(a), len(b)))
