@@ -1,8 +1,4 @@
-"""Check that the tests of program rows reject programs that do nothing, by running them.
-
-The solution of a row, where it is code, has to pass the row's tests, and programs that do nothing
-must not.
-"""
+"""Check that the solution of a program row, where it is code, passes the row's tests."""
 
 from __future__ import annotations
 
@@ -17,14 +13,12 @@ from recipe.run.errors import DataError
 from recipe.verify.options import GradeOptions
 from recipe.verify.programs.blocks import code_block
 from recipe.verify.programs.run import layers_for, run_program
-from recipe.verify.programs.tests import Tests
 
 _DEFAULTS = GradeOptions()
-_IDLE = {"an empty program": "pass", "functions that return None": "def {name}(*_, **__): pass"}
 
 
 def check_programs(prepared: Prepared, options: GradeOptions = _DEFAULTS) -> str:
-    """Run every program row's solution, and programs that do nothing, against its tests.
+    """Run every program row's solution against its tests.
 
     Returns:
         A warning where the rows could not be run at all; else an empty text.
@@ -35,7 +29,7 @@ def check_programs(prepared: Prepared, options: GradeOptions = _DEFAULTS) -> str
     if layers_for(options.program_isolation) is None:
         return (
             f"warning: {prepared.path}: the tests of {len(numbers)} programs were not run, for this"
-            " machine has no sandbox; prepare them on Linux, where solutions and idle programs run"
+            " machine has no sandbox; prepare them on Linux, where solutions run"
         )
     with ThreadPoolExecutor(os.cpu_count()) as threads:
         rows = (prepared.rows[number] for number in numbers)
@@ -57,20 +51,14 @@ def row_fault(
 ) -> tuple[str, str] | None:
     """Say why a row cannot be used, as column and what to do; ``None`` when it can."""
     code = reference_code(solution, tests)
-    if code:
-        outcome = run_program(code, tests, options)
-        if outcome.reason == "error":
-            return "answer", f"the tests cannot be run: {outcome.detail}"
-        if outcome.reason != "correct":
-            what = f"fails the row's tests, {outcome.reason}: {outcome.detail}"
-            return "solution", f"the program {what}; correct the tests or the program"
-    names = Tests(tests).names
-    for what, form in _IDLE.items():
-        outcome = run_program("\n".join(form.format(name=name) for name in names), tests, options)
-        if outcome.reason == "correct":
-            return "answer", f"{what} would pass the tests; add asserts on values that they miss"
-        if outcome.reason in ("error", "unsupported") and not code:
-            return "answer", f"the tests cannot be run: {outcome.detail}"
+    outcome = run_program(code or "pass", tests, options)
+    if outcome.reason in ("error", "unsupported"):
+        return "answer", f"the tests cannot be run: {outcome.detail}"
+    if code and outcome.reason != "correct":
+        what = f"fails the row's tests, {outcome.reason}: {outcome.detail}"
+        return "solution", f"the program {what}; correct the tests or the program"
+    if not code and outcome.reason == "correct":
+        return "answer", "an empty program would pass the tests; add asserts on values"
     return None
 
 

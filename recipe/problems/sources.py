@@ -32,11 +32,10 @@ class Split(NamedTuple):
 
 
 class Source(NamedTuple):
-    """One public data set.
+    """One public data set; the first split is the default.
 
     ``revision`` is a commit of the hub repository, empty when none is on record. The first
-    layout is the hub's, but for ``math``, whose local copies have a solution too. The first split
-    is the default.
+    layout is the hub's, but for ``math``, whose local copies have a solution too.
     """
 
     name: str
@@ -58,7 +57,7 @@ class Source(NamedTuple):
         return next(iter(self.splits))
 
     def split(self, name: str) -> Split:
-        """Return a split by name."""
+        """Return a split by name; refuse one that the source has not."""
         if name not in self.splits:
             known = ", ".join(self.splits)
             raise DataError(f"{self.name} has no split {name!r}; choose from {known}")
@@ -152,15 +151,10 @@ def read_source(
     revision: str = "",
     limit: int | None = None,
 ) -> Prepared:
-    """Return rows of the parquet contract from a named source.
+    """Return rows of the parquet contract from a named source, ``limit`` of them at most.
 
-    Args:
-        source: The data set.
-        origin: What all rows have in common; its split is one of the source's.
-        given: A file, or a folder laid out as the hub lays the data set out, to read in place
-            of the hub; ``None`` downloads.
-        revision: Commit to download instead of the pinned one.
-        limit: Number of problems at most.
+    ``given`` is a file, or a folder as the hub lays the data set out, to read in place of the hub,
+    and ``revision`` another commit to download than the pinned one.
     """
     files = _files(source, origin.split, given, revision)
 
@@ -179,15 +173,8 @@ def _files(source: Source, split: str, given: Path | None, revision: str) -> dic
     """Return the files to read, by their paths inside the source."""
     names = source.split(split).files
     revision = revision or source.revision
-    if given is not None and not given.is_dir():
-        return {given.name: given}
     if given is not None:
-        for name in names:
-            if not (given / name).is_file():
-                raise DataError(
-                    f"{given}: no file {name}, where {source.name} has its split {split}"
-                )
-        return {name: given / name for name in names}
+        return {name: given / name for name in names} if given.is_dir() else {given.name: given}
     if not revision:
         raise DataError(
             f"{source.name}: no commit of {source.repo} is on record; give --revision COMMIT"
@@ -200,38 +187,27 @@ def _files(source: Source, split: str, given: Path | None, revision: str) -> dic
 def fetch(repo: str, file: str, *, revision: str, probe_limit_s: float = PROBE_LIMIT_S) -> Path:
     """Return the local copy of one file of a data set on the hub, downloaded if it is not cached.
 
-    Args:
-        repo: Name of the data set, ``owner/name``.
-        file: Path inside the data set.
-        revision: Commit, 40 hex digits; a branch may move and is refused.
-        probe_limit_s: Time for the hub to say that it has the file. The download itself asks again
-            and again while a server is silent, so it begins only after this.
+    The hub has ``probe_limit_s`` to say that it has the file: the download itself asks again and
+    again while a server is silent, so it begins only after this.
+
+    Raises:
+        DataError: Saying what was tried, why it failed, and what to do without the network.
     """
+    import huggingface_hub as hub
     from httpx import HTTPError
-    from huggingface_hub import (
-        constants,
-        get_hf_file_metadata,
-        hf_hub_download,
-        hf_hub_url,
-        try_to_load_from_cache,
-    )
 
     if not _COMMIT.fullmatch(revision):
         raise DataError(f"the revision must be a commit of 40 hex digits, got {revision!r}")
+    of = {"revision": revision, "repo_type": "dataset"}
     try:
-        cached = try_to_load_from_cache(repo, file, revision=revision, repo_type="dataset")
-        if not isinstance(cached, str) and constants.HF_HUB_OFFLINE:
-            raise OSError("HF_HUB_OFFLINE is set, and the file is not in the cache; unset it")
+        cached = hub.try_to_load_from_cache(repo, file, **of)
         if not isinstance(cached, str):
-            url = hf_hub_url(repo, file, repo_type="dataset", revision=revision)
-            get_hf_file_metadata(url, timeout=probe_limit_s)
-        return Path(hf_hub_download(repo, file, repo_type="dataset", revision=revision))
+            hub.get_hf_file_metadata(hub.hf_hub_url(repo, file, **of), timeout=probe_limit_s)
+        return Path(hub.hf_hub_download(repo, file, **of))
     except (HTTPError, OSError, RuntimeError) as error:  # the last one from the transfer library
-        kind = "" if type(error) is OSError else f"{type(error).__name__}: "
-        why = f"{kind}{one_line(error, 200)}"
-        gate = "; a gated set needs its terms accepted on its page, and `hf auth login`"
         raise DataError(
-            f"{repo}, file {file}, commit {revision[:12]}: {why}; without the network, copy the"
-            f" file (https://huggingface.co/datasets/{repo}/tree/{revision}) and give it with"
-            f" --from PATH{gate if 'Gated' in why or '401' in why else ''}"
+            f"{repo}, file {file}, commit {revision[:12]}: {type(error).__name__}: "
+            f"{one_line(error, 200)}; without the network, copy the file"
+            f" (https://huggingface.co/datasets/{repo}/tree/{revision}) and give it with --from"
+            " PATH; a gated set needs its terms accepted on its page, and `hf auth login`"
         ) from error
