@@ -54,6 +54,11 @@ _ODD_GOLDS = (
 )
 _ODD = [(what, re.compile(form, re.DOTALL | re.IGNORECASE)) for what, form in _ODD_GOLDS]
 
+_NO_SOLUTION = "empty, so these problems get no self-written hint; --solution-key names a column"
+_NO_OPTIONS = "no options on lines of their own, (A) and (B); --options-key names a column of them"
+_LETTER = "a letter of the listed options, but graded as mathematics; --kind choice grades it"
+_TEXT_ONLY = "not read as mathematics, so only the same text is right"
+
 Gram = tuple[str, ...]
 
 
@@ -85,50 +90,68 @@ def gold_fault(gold: str) -> str:
 
 
 def odd_golds(golds: Sequence[str], places: Sequence[str]) -> list[Finding]:
-    """Find gold answers of mathematics that no response will match.
-
-    Args:
-        golds: One for each row; of another kind an empty text.
-        places: What to call each row.
-    """
-    numbers_of: dict[str, list[int]] = defaultdict(list)
+    """Find gold answers of mathematics that no response will match; of other kinds give ``""``."""
+    table = _Table(places)
     for number, gold in enumerate(golds):
         if what := gold_fault(gold):
-            numbers_of[what].append(number)
-    named = [f"{place}: {gold[-40:]!r}" for place, gold in zip(places, golds, strict=True)]
-    return [
-        Finding("answer", what, tuple(numbers), tuple(named[number] for number in numbers))
-        for what, numbers in numbers_of.items()
+            table.add("answer", what, number, f": {gold[-40:]!r}")
+    return table.findings()
+
+
+class _Table:
+    """Rows by what was found of them."""
+
+    def __init__(self, places: Sequence[str]) -> None:
+        self._places = places
+        self._rows: dict[tuple[str, str], list[tuple[int, str]]] = defaultdict(list)
+
+    def add(self, column: str, what: str, number: int, remark: str = "") -> None:
+        self._rows[column, what].append((number, f"{self._places[number]}{remark}"))
+
+    def findings(self) -> list[Finding]:
+        return [
+            Finding(column, what, *zip(*rows, strict=True), is_note=what == _NO_SOLUTION)
+            for (column, what), rows in self._rows.items()
+        ]
+
+
+def row_findings(prepared: Prepared, pool: VerifierPool) -> list[Finding]:
+    """Find solutions and options that are missing, repeated problems and golds that are none."""
+    table = _Table(prepared.places)
+    golds = [
+        row["answer"] if row["reward_model"]["kind"] == "maths" else "" for row in prepared.rows
     ]
+    graded: list[int] = []
+    for number, row in enumerate(prepared.rows):
+        is_listed, gold = lists_options(row["problem"]), golds[number]
+        if not row["solution"].strip():
+            table.add("solution", _NO_SOLUTION, number)
+        if row["reward_model"]["kind"] == "choice" and not is_listed:
+            table.add("problem", _NO_OPTIONS, number)
+        if is_listed and re.fullmatch("[A-Z]", gold.strip()):
+            table.add("answer", _LETTER, number)
+        if gold and not gold_fault(gold):
+            graded.append(number)
+            if is_text_only(gold):
+                table.add("answer", _TEXT_ONLY, number, f": {gold[:60]!r}")
+    verdicts = pool.grade_many_blocking([Item(_PROBE, golds[number]) for number in graded])
+    for number, verdict in zip(graded, verdicts, strict=True):
+        if verdict.reason == "timeout":
+            late = f"not read within {pool.timeout_s:g} s, so no response can be graded"
+            table.add("answer", late, number, f": {golds[number][:60]!r}")
+    return [*table.findings(), *odd_golds(golds, prepared.places), *_repeated(prepared)]
 
 
-def row_findings(prepared: Prepared) -> list[Finding]:
-    """Find what single rows tell: solutions and options that are missing, golds that are none."""
-    rows = list(enumerate(prepared.rows))
-    kinds = [row["reward_model"]["kind"] for _, row in rows]
-    lists = [lists_options(row["problem"]) for _, row in rows]
-    golds = [row["answer"] if kinds[n] == "maths" else "" for n, row in rows]
-    missing = [(n, "") for n, row in rows if not row["solution"].strip()]
-    without = [(n, "") for n, _ in rows if kinds[n] == "choice" and not lists[n]]
-    letters = [(n, "") for n, _ in rows if lists[n] and re.fullmatch("[A-Z]", golds[n].strip())]
-    what = "empty, so these problems get no self-written hint; --solution-key names a column"
-    found = _found(prepared, "solution", what, missing, is_note=True)
-    what = "no options on lines of their own, (A) and (B); --options-key names a column of them"
-    found += _found(prepared, "problem", what, without)
-    what = "a letter of the listed options, but graded as mathematics; --kind choice grades it"
-    found += _found(prepared, "answer", what, letters)
-    return found + odd_golds(golds, prepared.places)
-
-
-def repeated_problems(prepared: Prepared) -> list[Finding]:
+def _repeated(prepared: Prepared) -> list[Finding]:
     """Find rows with the same words as an earlier row but another id, and rows left out."""
+    table = _Table(prepared.places)
     first: dict[bytes, int] = {}  # by a digest: a million lists of words are gigabytes
-    rows: list[tuple[int, str]] = []
     for number, row in enumerate(prepared.rows):
         digest = hashlib.sha256(" ".join(words(row["problem"])).encode()).digest()
         if (other := first.setdefault(digest, number)) != number:
-            rows.append((number, f" = {prepared.places[other]}"))
-    found = _found(prepared, "problem", "the same words as an earlier row", rows)
+            same = "the same words as an earlier row"
+            table.add("problem", same, number, f" = {prepared.places[other]}")
+    found = table.findings()
     if prepared.repeated:
         numbers = tuple(range(len(prepared.repeated)))
         what = "an earlier row again, with its answer; left out"
@@ -136,53 +159,19 @@ def repeated_problems(prepared: Prepared) -> list[Finding]:
     return found
 
 
-def unreadable_answers(prepared: Prepared, pool: VerifierPool) -> list[Finding]:
-    """Find gold answers that are compared as text only, or cannot be graded in the time limit."""
-    numbers = [
-        number
-        for number, row in enumerate(prepared.rows)
-        if row["reward_model"]["kind"] == "maths" and not gold_fault(row["answer"])
-    ]
-    golds = {number: prepared.rows[number]["answer"] for number in numbers}
-    verdicts = pool.grade_many_blocking([Item(_PROBE, gold) for gold in golds.values()])
-    graded = list(zip(golds.items(), verdicts, strict=True))
-    unread = [(number, f": {gold[:60]!r}") for number, gold in golds.items() if is_text_only(gold)]
-    slow = [(n, f": {gold[:60]!r}") for (n, gold), each in graded if each.reason == "timeout"]
-    late = f"not read within {pool.timeout_s:g} s, so no response can be graded"
-    return [
-        *_found(
-            prepared, "answer", "not read as mathematics, so only the same text is right", unread
-        ),
-        *_found(prepared, "answer", late, slow),
-    ]
-
-
 def overlaps(
     prepared: Prepared, benchmarks: Iterable[str | Path], size: int, min_share: float
 ) -> list[Finding]:
     """Return one finding per benchmark file that shares problems with the rows."""
     texts = [row["problem"] for row in prepared.rows]
-    findings: list[Finding] = []
+    table = _Table(prepared.places)
     for path in benchmarks:
         known = read_problems(path)
         pairs = shared_pairs(texts, [each.text for each in known], size=size, min_share=min_share)
-        rows = [(first, f" = {known[second].id} ({share:.0%})") for first, second, share in pairs]
-        findings += _found(prepared, "problem", f"text shared with {path}", rows)
-    return findings
-
-
-def _found(
-    prepared: Prepared,
-    column: str,
-    what: str,
-    rows: Sequence[tuple[int, str]],
-    *,
-    is_note: bool = False,
-) -> list[Finding]:
-    """Return a finding, if there are rows; each comes with its number and a remark."""
-    places = tuple(f"{prepared.places[number]}{remark}" for number, remark in rows)
-    numbers = tuple(number for number, _ in rows)
-    return [Finding(column, what, numbers, places, is_note)] if rows else []
+        for number, other, share in pairs:
+            remark = f" = {known[other].id} ({share:.0%})"
+            table.add("problem", f"text shared with {path}", number, remark)
+    return table.findings()
 
 
 def words(text: str) -> Gram:

@@ -124,9 +124,8 @@ def _check(
     shared = checks.overlaps(
         prepared, given.check_overlap, given.overlap_words, given.overlap_share
     )
-    findings = [*checks.row_findings(prepared), *checks.repeated_problems(prepared)]
     with VerifierPool() as pool:
-        findings += checks.unreadable_answers(prepared, pool)
+        findings = checks.row_findings(prepared, pool)
     lines = [each.line(path) for each in findings]
     lines += filter(None, [check_programs(prepared)])
     rows = [row for row in prepared.rows if row["reward_model"]["kind"] != "program"]
