@@ -81,6 +81,8 @@ def main(argv: Sequence[str]) -> None:
 
     check_target(given.output)
     of_hints = {name: getattr(given, name) for name in _OF_HINTS}
+    if given.per_prompt < 1:
+        raise DataError(f"--per-prompt must be at least 1, got {given.per_prompt}")
     hints = HintSettings(source="teacher", prompts=given.prompts, **of_hints)
     build_method({"method": RELEASED[0]}, hints)  # refuses the levels that a run would refuse
     settings = TeacherSettings(
