@@ -111,7 +111,6 @@ def _writing(records: Sequence[PromptRecord]) -> dict[str, float]:
 
 
 def _levels(records: Sequence[PromptRecord], max_level: int) -> dict[str, float]:
-    """Return how many problems trained at each level, and how accurate they were there."""
     result: dict[str, float] = {}
     for level in range(max_level + 1):
         name = f"level_{level}" if level else "no_hint"
@@ -124,6 +123,5 @@ def _levels(records: Sequence[PromptRecord], max_level: int) -> dict[str, float]
 
 
 def _had_signal_at_first(record: PromptRecord) -> bool:
-    """Return whether the first group that was sampled had unequal accuracies."""
     sampled = (each.accuracies for each in record.rounds if not each.is_given)
     return len(set(next(filter(None, sampled), ()))) > 1

@@ -142,7 +142,6 @@ def excerpt(text: str, max_bytes: int) -> str:
 
 
 def _entries(rounds: Sequence[Round], rewards: Mapping[Place, float]) -> list[dict[str, Any]]:
-    """Return the different verdicts: flagged ones first, then those that train."""
     rows: dict[tuple, list[int]] = {}
     for number, each in enumerate(rounds):
         for row, turn in enumerate(each.turns):

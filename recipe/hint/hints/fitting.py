@@ -108,29 +108,25 @@ def _spans(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _is_price(text: str, start: int, end: int) -> bool:
-    """Return whether the first of two dollar signs opens no formula.
-
-    The second one stands before a digit then ("$5 and $6"), or looks like an opening: white space
-    before it and none after it.
-    """
+    # The first of two dollar signs opens no formula where the second one stands before a digit
+    # ("$5 and $6") or looks like an opening: white space before it and none after it.
     after = text[end : end + 1]
     is_spaced = text[end - 2].isspace() and not text[start + 1].isspace()
     return after.isdigit() or bool(is_spaced and _BEGINS_FORMULA.match(after))
 
 
 def _end_of_arguments(text: str, end: int) -> int:
-    """Return ``end`` moved past the braces and brackets that follow at once."""
     while text[end : end + 1] in ("{", "["):
         if text[end] == "[":
             closed = text.find("]", end) + 1
             if not closed:
                 return end
-        else:
-            depth, closed = 0, len(text)
-            for brace in _BRACE.finditer(text, end):
-                depth += {"{": 1, "}": -1}.get(brace[0], 0)
-                if depth == 0 and brace[0] == "}":
-                    closed = brace.end()
-                    break
-        end = closed
+            end = closed
+            continue
+        depth, start, end = 0, end, len(text)
+        for brace in _BRACE.finditer(text, start):
+            depth += {"{": 1, "}": -1}.get(brace[0], 0)
+            if depth == 0 and brace[0] == "}":
+                end = brace.end()
+                break
     return end

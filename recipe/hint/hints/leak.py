@@ -69,6 +69,7 @@ _FORMULA = re.compile(
     r"|(?:\bis|\bare|\bbe|:|=)\s+([^.;!?\n$]{1,80})",
     re.S,
 )
+_BLANK = re.compile(r"[\s$]")
 _BLOCK = re.compile(r"(?:```|~~~).*?(?:```|~~~)", re.S)
 _OPTION = (
     r"(?:\b(?i:answer|option|choice|choose|pick|select|it|that)\b(?: (?i:is|must be)|['’]s)?"
@@ -87,12 +88,8 @@ class LeakGuard:
 
     def __init__(self, source: HintSource, policy: LeakPolicy, equal: Equal) -> None:
         self._source = source
+        self._policy = policy
         self._equal = equal
-        self._used = {
-            "measure": lambda hint, leaks: hint,
-            "drop": lambda hint, leaks: "" if leaks else hint,
-            "redact": redact,
-        }[policy]
 
     async def write(
         self, problem: Problem, generate: Generate, *, num_before: int = 0
@@ -101,9 +98,14 @@ class LeakGuard:
         result = await self._source.write(problem, generate, num_before=num_before)
         hints_L = result.hint_levels.hints_L
         found_L = await find_leaks(hints_L, problem, self._equal)
+        used_L: Iterable[str] = hints_L
+        if self._policy == "redact":
+            used_L = map(redact, hints_L, found_L)
+        elif self._policy == "drop":
+            used_L = ("" if leaks else hint for hint, leaks in zip(hints_L, found_L, strict=True))
         return replace(
             result,
-            hint_levels=HintLevels(tuple(map(self._used, hints_L, found_L))),
+            hint_levels=HintLevels(tuple(used_L)),
             leaked=tuple(level for level, leaks in enumerate(found_L, 1) if leaks),
         )
 
@@ -141,13 +143,13 @@ async def find_leaks(
     if not is_program and (value := _value_of(answer)) is not None:
         is_rare = value not in _COMMON and value not in {each for _, each in _numbers(problem.text)}
         return [_apart(_number_leaks(hint, value, is_rare)) for hint in hints]
-    spans_H = [_blocks(hint) if is_program else _formulas(hint) for hint in hints]
+    spans_H = [_spans(hint, is_program) for hint in hints]
     pairs = zip(hints, spans_H, strict=True)
     unique = sorted({hint[start:end] for hint, spans in pairs for start, end in spans})
     same = await equal(problem, unique) if unique else []
-    given = "" if is_program else _squeezed(problem.text)
+    given = "" if is_program else _BLANK.sub("", problem.text)
     leaking = {text for text, is_same in zip(unique, same, strict=True) if is_same}
-    leaking = {text for text in leaking if _squeezed(text) not in given}
+    leaking = {text for text in leaking if _BLANK.sub("", text) not in given}
     found = []
     for hint, spans in zip(hints, spans_H, strict=True):
         own = [] if is_program else _own_text(hint, answer, problem.text)
@@ -156,7 +158,6 @@ async def find_leaks(
 
 
 def _value_of(answer: str) -> Fraction | None:
-    """Return the answer where it is one number, with a unit or without."""
     found = [each for _, each in _numbers(answer[: _MOST_CHARS + 1])]
     rest = _NUMBER.sub("", answer[:_MOST_CHARS]).rstrip("\\% ")
     is_more = re.search(r"^[A-Z]|[A-Za-z]\w*\s*[-+^=(]|[-+*^=,;:()\[\]{}\\|<>]", rest)
@@ -189,12 +190,10 @@ def _number_leaks(hint: str, value: Fraction, is_rare: bool) -> Iterator[Span]:
             yield start, end
 
 
-def _blocks(hint: str) -> list[Span]:
-    return [each.span() for each in _BLOCK.finditer(hint)][:_MOST_BLOCKS]
-
-
-def _formulas(hint: str) -> list[Span]:
-    """Return what may be the answer: formulas, what stands right of their last ``=``, values."""
+def _spans(hint: str, is_program: bool) -> list[Span]:
+    # What may be the answer: blocks of code, or formulas, what stands right of their last `=`.
+    if is_program:
+        return [each.span() for each in _BLOCK.finditer(hint)][:_MOST_BLOCKS]
     found = []
     for match in _FORMULA.finditer(hint):
         start, end = match.span(match.lastindex or 0)
@@ -205,7 +204,6 @@ def _formulas(hint: str) -> list[Span]:
 
 
 def _own_text(hint: str, answer: str, problem: str) -> list[Span]:
-    """Return where the answer's own text stands; one common word counts where it is presented."""
     pieces = re.findall(r"\w+|[^\w\s]", answer[:_MOST_CHARS])
     if not 2 <= len(answer) <= _MOST_CHARS or not 0 < len(pieces) <= _MOST_CANDIDATES:
         return []
@@ -218,12 +216,7 @@ def _own_text(hint: str, answer: str, problem: str) -> list[Span]:
     ]
 
 
-def _squeezed(text: str) -> str:
-    return re.sub(r"[\s$]", "", text)
-
-
 def _apart(spans: Iterable[Span]) -> tuple[Span, ...]:
-    """Return them in order, and of two that overlap the inner or the first one."""
     kept: list[Span] = []
     for start, end in sorted(spans, key=lambda each: (each[1], -each[0])):
         if not kept or start >= kept[-1][1]:

@@ -22,9 +22,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 
 from recipe.hint.schema import HintLevels, ParseFailure
 
@@ -48,13 +47,9 @@ class _Unreadable(Exception):
 def parse_hint_levels(text: str, max_level: int = 3) -> HintLevels | ParseFailure:
     """Return ``level_1`` .. ``level_<max_level>`` of a response.
 
-    Accepted: JSON or a Python dict, keys in any case and with spaces, other keys, numbers, and
-    lists (joined by newlines). The module's docstring has the rules.
-
-    Returns:
-        The hint levels, or a failure whose reason is ``no_object`` (no object with a key),
-        ``missing_level``, ``empty_level`` (blank, null or just dots) or ``malformed`` (a value has
-        no end), with at most 200 characters of the object or, without one, of the response.
+    The module's docstring has the rules. A failure's reason is ``no_object`` (no object with a
+    key), ``missing_level``, ``empty_level`` (blank, null or just dots) or ``malformed`` (a value
+    has no end); its excerpt is of the object or, without one, of the response.
     """
     body = text.rpartition("</think>")[2][-_MAX_CHARS:]
     hidden = _hidden(body)
@@ -82,7 +77,6 @@ def _shown(text: str) -> str:
 
 
 def _objects(text: str, starts: Sequence[int]) -> Iterator[tuple[int, dict[str, Any], bool]]:
-    """Yield the objects that begin there, the last one first, and whether each was mended."""
     whole: set[int] = set()
     for start in reversed(starts):
         try:
@@ -107,7 +101,6 @@ def _objects(text: str, starts: Sequence[int]) -> Iterator[tuple[int, dict[str, 
 
 
 def _check(found: dict[str, Any], max_level: int, source: str) -> tuple[str, tuple[str, ...]]:
-    """Return why an object holds no hints (empty: it does) and its texts."""
     levels = {int(name[1]): each for key, each in found.items() if (name := _LEVEL.fullmatch(key))}
     if not {*range(1, max_level + 1)} <= levels.keys():
         return "missing_level", ()
@@ -115,14 +108,14 @@ def _check(found: dict[str, Any], max_level: int, source: str) -> tuple[str, tup
         texts = [_text(levels[level], source) for level in range(1, max_level + 1)]
     except _Unreadable:
         return "malformed", ()
-    hints_L = tuple(decode_together(texts))
+    style = _style_of(texts)  # one holds for all of them
+    hints_L = tuple(_decode(text, style) for text in texts)
     if any(not hint.strip() or hint.strip() in ("...", "…") for hint in hints_L):
         return "empty_level", ()
     return "", hints_L
 
 
 def _text(value: Any, source: str) -> str:
-    """Return a value as it is written; a mended one has to stand in the source between quotes."""
     if isinstance(value, list):
         return "\n".join(_text(each, source) for each in value)
     if value is None:
@@ -165,8 +158,7 @@ _CONTROL = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
-@dataclass(frozen=True, slots=True)
-class _Style:
+class _Style(NamedTuple):
     """How the strings of one object use backslashes; ``delimiters`` are written doubled."""
 
     is_json: bool
@@ -174,17 +166,8 @@ class _Style:
     delimiters: frozenset[str]
 
 
-def decode_together(strings: Sequence[str]) -> list[str]:
-    """Return the texts the writer of ``strings`` meant; one style holds for all of them.
-
-    Linear time. A surrogate without its partner becomes U+FFFD.
-    """
-    style = _style_of(strings)
-    return [_decode(string, style) for string in strings]
-
-
-def _style_of(parts: Iterable[str]) -> _Style:
-    """Decide by the evidence of the module's docstring."""
+def _style_of(parts: Sequence[str]) -> _Style:
+    # By the evidence of the module's docstring.
     after_double: set[str] = set()
     is_doubled = is_invalid = is_like_latex = False
     for part in parts:
@@ -233,5 +216,4 @@ def _word_at(text: str, at: int) -> str:
 
 
 def _is_command(body: str) -> bool:
-    r"""Return whether a single backslash begins LaTeX here; ``\b`` and ``\f`` are never meant."""
     return body in _COMMANDS or (body[0] in "bf" and len(body) > 1)

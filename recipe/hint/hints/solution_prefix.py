@@ -72,7 +72,6 @@ class SolutionPrefix:
         return HintResult("ok", HintLevels(tuple(hints)))
 
     def _targets(self, solution: str, begin: int) -> list[int]:
-        """Return where each share ends, after ``begin``, before any other rule applies."""
         ends = range(1, len(solution) + 1) if self._ends is None else self._ends(solution)
         first = bisect.bisect_right(ends, begin)
         indices = (max(round(len(ends) * ratio) - 1, first) for ratio in self._ratios)
