@@ -109,7 +109,7 @@ def run_command(
 def warm_processes(config: DictConfig) -> contextlib.AbstractContextManager[Any]:
     """Import a CPU run's libraries once, while its settings are checked.
 
-    Does nothing for processes of a cluster that already runs, or with ``HINT_NO_FORK_SERVER=1``.
+    Not for processes of a cluster that already runs, nor with ``HINT_NO_FORK_SERVER=1``.
     """
     is_off = {"RAY_ADDRESS", "HINT_NO_FORK_SERVER"} & os.environ.keys()
     is_off = is_off or config.ray_kwargs.ray_init.get("address") or config.trainer.nnodes > 1

@@ -48,10 +48,6 @@ Reply with one fenced json object that has exactly the keys level_1, level_2 and
 }
 ```"""  # noqa: E501
 
-# The revision asks for nothing that the first prompt does not: the problem's own instructions hold.
-REVISE = """\
-Read your solution again: it may hold a mistake, and it may be right. Correct what is wrong, and \
-write out the whole solution once more with its final answer in the form that was asked for."""
 GUIDE_SYSTEM = """\
 You are a tutor. You read a student's attempt at a problem and tell the student what to look at \
 again. Find the first step that is wrong and say in one or two sentences what to do about it. If \
@@ -65,16 +61,12 @@ Think it over, and write out the whole solution once more with its final answer 
 was asked for."""
 # In place of feedback that gives the answer away, where it is dropped.
 NO_FEEDBACK = "Nothing this time."
-# Of a program, where `show_failed_test` is set.
-FAILED_TEST = "The program was run, and a test ended with this:\n{failure}"
 
 # What a template must hold.
-_FIELDS = {
-    "hint_user": ("problem", "solution"),
-    "guide_user": ("problem", "attempt"),
-    "refine": ("feedback",),
-    "failed_test": ("failure",),
-}
+_FIELDS = (
+    *(("hint_user", "problem"), ("hint_user", "solution"), ("refine", "feedback")),
+    *(("guide_user", "problem"), ("guide_user", "attempt"), ("failed_test", "failure")),
+)
 
 Message = dict[str, str]
 Messages = tuple[Message, ...]
@@ -89,12 +81,18 @@ class Texts:
     hint_system: str = HINT_SYSTEM_PROMPT
     hint_user: str = HINT_USER_PROMPT_TEMPLATE
     hint_lead: str = HINT_LEAD
-    revise: str = REVISE
+    # It asks for nothing that the first prompt does not: the problem's own instructions hold.
+    revise: str = (
+        "Read your solution again: it may hold a mistake, and it may be right. Correct what is "
+        "wrong, and write out the whole solution once more with its final answer in the form that "
+        "was asked for."
+    )
     guide_system: str = GUIDE_SYSTEM
     guide_user: str = GUIDE_USER
     refine: str = REFINE
     no_feedback: str = NO_FEEDBACK
-    failed_test: str = FAILED_TEST
+    # Of a program, where `show_failed_test` is set.
+    failed_test: str = "The program was run, and a test ended with this:\n{failure}"
 
 
 def load_texts(mapping: object, source: str) -> Texts:
@@ -106,10 +104,9 @@ def load_texts(mapping: object, source: str) -> Texts:
     if not isinstance(mapping, dict):
         raise ConfigError(f"{source}: expected a mapping of texts, got {mapping!r}")
     texts = read_typed(Texts, mapping, source)
-    for key, names in _FIELDS.items():
-        for name in names:
-            if f"{{{name}}}" not in getattr(texts, key):
-                raise ConfigError(f"{source}: {key} must contain {{{name}}}")
+    for key, name in _FIELDS:
+        if f"{{{name}}}" not in getattr(texts, key):
+            raise ConfigError(f"{source}: {key} must contain {{{name}}}")
     return texts
 
 

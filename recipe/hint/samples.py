@@ -88,8 +88,7 @@ def pack_sample(
     """Return one prompt's sample: JSON of at most ``MAX_SAMPLE_BYTES``, compressed.
 
     Responses of one round with the same verdict share an entry, which shows one of them. What does
-    not fit is shortened, then counted in ``left_out``.
-    ``rewards`` are those of the turns that train.
+    not fit is shortened, then counted in ``left_out``. ``rewards``: of the turns that train.
     """
     entries, text = _entries(rounds, rewards), ""
     for halvings in itertools.count():

@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, cast
 
 import yaml
 from omegaconf import DictConfig, OmegaConf
@@ -147,8 +147,7 @@ def read_settings(node: Mapping[str, Any]) -> HintSettings:
 
 def settings_of(config: DictConfig) -> HintSettings:
     """Return the ``hint:`` node of a run's configuration, resolved and checked."""
-    node: Any = OmegaConf.to_container(config.hint, resolve=True)
-    return read_settings(node)
+    return read_settings(cast("Any", OmegaConf.to_container(config.hint, resolve=True)))
 
 
 def read_texts(settings: HintSettings) -> Texts:

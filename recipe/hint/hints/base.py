@@ -58,16 +58,7 @@ class HintSource(Protocol):
 class TeacherSettings:
     """The ``hint.teacher`` node: an endpoint that speaks OpenAI's chat completions.
 
-    Attributes:
-        base_url: Address up to and with ``/v1``; needed to ask for hints or turns.
-        model: Name that the endpoint knows the model by; needed as well.
-        api_key_env: Name of the environment variable that holds the key; null: no key is needed.
-        num_ladders: Different sets of hints for one problem; its visits take them in turn.
-        num_parallel: Requests under way at once, per worker process.
-        timeout_s: Longest time of one try of a request.
-        num_retries: Further tries after one that failed for a passing reason.
-        cache_dir: Folder of the responses; runs that share it pay for each once.
-        body: Further fields of a request; null takes one away (``{max_tokens: null}``).
+    docs/hints.md#the-teacher describes each; ``timeout_s`` is in seconds, of one try.
     """
 
     base_url: str = ""

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from recipe.hint.hints.base import (
+    EMPTY,
     Generate,
     HintResult,
     TeacherSampling,
@@ -122,16 +123,14 @@ class Teacher:
             try:
                 written, is_new = await self._ask(messages, self.sampling, number, attempt)
             except TeacherFault as fault:
-                return HintResult(
-                    "generation_failed", calls=calls + 1, tokens=tokens, detail=str(fault)
-                )
+                return HintResult("generation_failed", EMPTY, calls + 1, tokens, str(fault))
             calls, tokens = calls + is_new, tokens + is_new * written.tokens
             parsed = parse_hint_levels(written.text, self._max_level)
             if not isinstance(parsed, ParseFailure):
                 return HintResult("ok", parsed, calls, tokens)
             where = "in a response cut at its token limit: " if written.is_cut else ""
             detail = f"{parsed.reason}: {where}{parsed.excerpt}"
-        return HintResult("parse_failed", calls=calls, tokens=tokens, detail=detail)
+        return HintResult("parse_failed", EMPTY, calls, tokens, detail)
 
     async def reply(
         self, messages: Sequence[Message], sampling: TeacherSampling
@@ -183,11 +182,10 @@ class Teacher:
         settings = self._settings
         if self._client is None:
             self._client = _client(openai.AsyncOpenAI, settings, self._key, settings.num_retries)
-        model, messages = body.pop("model"), body.pop("messages")
-        create = self._client.chat.completions.create
+        own = {name: body.pop(name) for name in ("model", "messages")}
         # The limits of the library are between bytes; this is one for all of them.
         async with asyncio.timeout(settings.timeout_s * (settings.num_retries + 1)):
-            answer = await create(model=model, messages=messages, extra_body=body)
+            answer = await self._client.chat.completions.create(**own, extra_body=body)
         choice, usage = answer.choices[0], answer.usage
         # Half a character, as JSON can hold it, cannot be stored or tokenized.
         text = (choice.message.content or "").encode("utf-8", "replace").decode()
