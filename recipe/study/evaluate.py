@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 from omegaconf import DictConfig, OmegaConf, open_dict
 
+from recipe.hint.adapter.engine import problems_in_flight
 from recipe.hint.adapter.hint_sources import teacher_of
-from recipe.hint.adapter.in_flight import problems_in_flight
 from recipe.hint.methods import METHODS
 from recipe.hint.rollout import RolloutParts
 from recipe.hint.samples import NO_SAMPLES
@@ -184,7 +184,7 @@ def start_replicas(config: DictConfig, watchdog: Watchdog) -> Replicas:
     from verl.experimental.agent_loop import AgentLoopWorker
     from verl.workers.rollout.llm_server import LLMServerManager
 
-    from recipe.hint.adapter.engine_builder import EngineBuilder
+    from recipe.hint.adapter.engine import EngineBuilder
 
     limit_s = config.hint.watchdog.start_s
     with watchdog.phase("start-up of the vLLM replicas", limit_s, "hint.watchdog.start_s"):

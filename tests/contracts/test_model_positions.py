@@ -10,7 +10,7 @@ from transformers import AutoTokenizer, Gemma3Config
 from verl.workers.rollout.utils import get_max_position_embeddings
 
 from recipe import REPOSITORY
-from recipe.hint.adapter.engine_builder import EngineBuilder
+from recipe.hint.adapter.engine import EngineBuilder
 from recipe.hint.adapter.preflight.model import (
     CPU_HEAD_SIZES,
     check_bucket,

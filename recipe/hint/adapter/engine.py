@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Protocol
 
 import numpy as np
+from omegaconf import DictConfig
 
-from recipe.hint.adapter.chat_template import Renderer, text_after
+from recipe.hint.adapter.chat_template import Renderer, refuses_system, text_after
 from recipe.hint.adapter.group_client import GroupClient, PartialResponse, Sampling
+from recipe.hint.adapter.rewards import build_grader, overlong_of
 from recipe.hint.engine import Engine
 from recipe.hint.hints.base import WrittenText
 from recipe.hint.hints.leak import find_leaks, graded_equal
 from recipe.hint.prompt import Message
 from recipe.hint.schema import Response
-from recipe.hint.turns import RoleSampling, Turn
+from recipe.hint.settings import HintSettings
+from recipe.hint.turns import RoleSampling
 from recipe.problems.schema import Problem
+from recipe.run.config import rollout_devices, world_size
+from recipe.run.environment import log_to_stderr
 from recipe.verify.answer import formats_asked_for
 from recipe.verify.overlong import Overlong
 from recipe.verify.schema import Item, Verdict
@@ -45,51 +50,29 @@ class LoopPasses:
             await asyncio.sleep(0)
 
 
-@dataclass(frozen=True, slots=True)
-class Grading:
-    """Who grades, and the penalty on over-long responses."""
-
-    grader: Grader
-    overlong: Overlong | None = None
-
-
 class VllmEngine(Engine):
-    """The engine of the rollout loop on vLLM."""
+    """The engine of the rollout loop on vLLM; ``overlong`` is the penalty on long responses."""
 
     def __init__(
         self,
         client: GroupClient,
         renderer: Renderer,
+        grader: Grader,
         *,
-        grading: Grading,
         response_sampling: Sampling,
         hint_sampling: Sampling | None = None,
+        overlong: Overlong | None = None,
     ) -> None:
-        self._client = client
-        self.is_seeded = client.is_seeded
+        self._client, self._renderer, self.grader = client, renderer, grader
+        self._response_sampling, self._hint_sampling = response_sampling, hint_sampling
+        self._overlong = overlong
+        self.is_seeded, self.group_size = client.is_seeded, response_sampling.n
         self._tokenizer = renderer.tokenizer
-        self._renderer = renderer
-        self._prompt_length = renderer.prompt_length
-        self.grader = grading.grader
-        self._response_sampling = response_sampling
-        self.group_size = response_sampling.n
-        self._hint_sampling = hint_sampling
-        self._overlong = grading.overlong
         self._passes = LoopPasses()
-
-    def render(
-        self,
-        messages: Sequence[Message],
-        *,
-        follows: Turn | None = None,
-        quotes: Turn | None = None,
-    ) -> Sequence[int]:
-        """Return the token ids of a conversation (:meth:`Renderer.render`)."""
-        return self._renderer.render(messages, follows=follows, quotes=quotes)
+        self.render = renderer.render
 
     def fits(self, prompt_ids: Sequence[int]) -> bool:
-        """Return whether a prompt is within ``rollout.prompt_length``."""
-        return len(prompt_ids) <= self._prompt_length
+        return len(prompt_ids) <= self._renderer.prompt_length
 
     async def sample_each(
         self,
@@ -98,17 +81,12 @@ class VllmEngine(Engine):
         rows: range,
         sampling: RoleSampling | None = None,
     ) -> list[list[Response]]:
-        """Sample ``rows`` of each prompt's group, in one request to one server.
-
-        Raises:
-            StallError: If the server does not answer in time.
-            ValueError: If a prompt is above ``rollout.prompt_length``.
-        """
-        longest = max(map(len, prompts))
-        if longest > self._prompt_length:
+        # In one request to one server.
+        longest, limit = max(map(len, prompts)), self._renderer.prompt_length
+        if longest > limit:
             raise ValueError(
                 f"the prompt has {longest} tokens, actor_rollout_ref.rollout.prompt_length "
-                f"is {self._prompt_length}; raise it or filter the data"
+                f"is {limit}; raise it or filter the data"
             )
         usual = self._response_sampling
         overrides: dict[str, Any] = sampling.overrides(usual.max_tokens) if sampling else {}
@@ -126,22 +104,18 @@ class VllmEngine(Engine):
         return [[_response(each, next(in_order)) for each in group] for group in groups]
 
     def given_response(self, text: str) -> Response:
-        """Return a given text as a response, cut to the longest response allowed."""
         ids, longest = self._renderer.response(text), self._response_sampling.max_tokens
         return Response(ids[:longest], [], text, len(ids) > longest, is_given=True)
 
     def continuation(self, prompt_ids: Sequence[int], response: Response) -> str:
-        """Return the response's text as it reads after the prompt's last token."""
         return text_after(self._tokenizer, prompt_ids[-1], response.token_ids_T)
 
     async def leaks(self, problem: Problem, responses: list[Response]) -> list[bool]:
-        """Return whether each text gives the final answer away, by the rules of the hint guard."""
         equal = graded_equal(self.grader.grade_many)
         texts = [each.text for each in responses]
         return [bool(each) for each in await find_leaks(texts, problem, equal)]
 
     async def write(self, messages: list[Message], seed: int) -> WrittenText:
-        """Sample one text with the hint writer's settings; empty when the request does not fit."""
         assert self._hint_sampling is not None, "a method without hints asked for one"
         prompt_ids = self.render(messages)
         if not self._client.has_room(prompt_ids):
@@ -151,17 +125,16 @@ class VllmEngine(Engine):
         return WrittenText(text, len(written.token_ids_T), written.finish == "length")
 
     async def grade(self, problem: Problem, responses_G: list[Response]) -> list[Verdict]:
-        """Return one verdict per response, in order, its reward with the over-long penalty."""
-        items = _items(problem, responses_G)
+        asked = formats_asked_for(problem.messages)
+        own = (problem.kind, problem.text, problem.row, asked)
+        items = [Item(each.text, problem.answer, each.is_truncated, *own) for each in responses_G]
         verdicts_G = await self.grader.grade_many(items, [problem.id] * len(items))
         if self._overlong is None:
             return verdicts_G
+        penalties_G = [self._overlong.penalty(len(each.token_ids_T)) for each in responses_G]
         return [
-            replace(
-                verdict,
-                reward=verdict.train_reward + self._overlong.penalty(len(response.token_ids_T)),
-            )
-            for verdict, response in zip(verdicts_G, responses_G, strict=True)
+            replace(verdict, reward=verdict.train_reward + penalty)
+            for verdict, penalty in zip(verdicts_G, penalties_G, strict=True)
         ]
 
 
@@ -176,7 +149,75 @@ def _response(sampled: PartialResponse, text: str) -> Response:
     )
 
 
-def _items(problem: Problem, responses: Sequence[Response]) -> list[Item]:
-    asked = formats_asked_for(problem.messages)
-    own = (problem.kind, problem.text, problem.row, asked)
-    return [Item(each.text, problem.answer, each.is_truncated, *own) for each in responses]
+class EngineBuilder:
+    """What the engines of one worker share: the client, the tokenizer and the verifier.
+
+    Args:
+        worker: verl's AgentLoopWorker, or one derived from it.
+        settings: The ``hint:`` node.
+
+    Attributes:
+        grader: The verifier behind all engines.
+    """
+
+    def __init__(self, worker: Any, settings: HintSettings) -> None:
+        # Here: verl's imports take seconds, and an evaluation's command reads this file too.
+        from verl.utils.tokenizer.continuous_token_wiring import create_continuous_token_builder
+        from verl.workers.rollout.utils import get_max_position_embeddings
+
+        log_to_stderr()
+        self._rollout = rollout = worker.config.actor_rollout_ref.rollout
+        self._client = GroupClient(
+            worker.llm_client,
+            max_model_len=rollout.max_model_len
+            or get_max_position_embeddings(worker.model_config.hf_config),
+            timeout_s=settings.watchdog.rollout_s,
+            is_seeded=settings.seeded_sampling,
+        )
+        options = dict(worker.config.data.get("apply_chat_template_kwargs", {}))
+        template = create_continuous_token_builder(
+            worker.tokenizer, hf_model_type=worker.hf_model_type, chat_template_kwargs=options
+        )
+        folds_system = refuses_system(worker.tokenizer, options)
+        self._renderer = Renderer(
+            worker.tokenizer, template, rollout.prompt_length, folds_system, options
+        )
+        self.grader = build_grader(settings.verify, worker.config)
+        self._overlong = overlong_of(worker.config)
+
+    def build(self, sampling: DictConfig, settings: HintSettings | None = None) -> VllmEngine:
+        """Return an engine with the sampling settings of ``rollout`` or its ``val_kwargs``.
+
+        Args:
+            sampling: The node with ``n``, ``temperature``, ``top_p`` and ``top_k``.
+            settings: Of the hint writer; without them the engine writes no hints.
+        """
+        return VllmEngine(
+            self._client,
+            self._renderer,
+            self.grader,
+            response_sampling=Sampling(
+                sampling.n,
+                self._rollout.response_length,
+                sampling.temperature,
+                sampling.top_p,
+                sampling.top_k,
+            ),
+            hint_sampling=settings
+            and Sampling(1, settings.max_tokens, settings.temperature, settings.top_p),
+            overlong=self._overlong,
+        )
+
+
+def problems_in_flight(config: DictConfig) -> int:
+    """Return how many problems have twice the responses that vLLM takes at once.
+
+    The second half waits in vLLM's own queue, so that no slot stays empty.
+    ``max_num_seqs`` holds for each engine, of which a replica has ``data_parallel_size``. A
+    validation has the trainer's own replicas beside those of ``separate_async``.
+    """
+    rollout = config.actor_rollout_ref.rollout
+    devices = world_size(config) + rollout_devices(config)
+    of_engine = rollout.tensor_model_parallel_size * rollout.pipeline_model_parallel_size
+    at_once = rollout.max_num_seqs * (devices // of_engine)
+    return max(1, 2 * at_once // rollout.val_kwargs.n)

@@ -6,7 +6,6 @@ from dataclasses import fields
 
 from omegaconf import DictConfig, OmegaConf
 
-from recipe.hint.adapter.engine import Grader
 from recipe.hint.settings import VerifySettings
 from recipe.run.config import FUNCTION, KWARGS
 from recipe.run.errors import ConfigError
@@ -36,7 +35,7 @@ def grade_options(settings: VerifySettings, config: DictConfig) -> GradeOptions:
     )
 
 
-def build_grader(settings: VerifySettings, config: DictConfig) -> Grader:
+def build_grader(settings: VerifySettings, config: DictConfig) -> VerifierPool:
     """Make a pool of grading processes; they start with the first response that needs one.
 
     Args:

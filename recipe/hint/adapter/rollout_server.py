@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import ray
@@ -26,7 +26,6 @@ from recipe.hint.adapter.weight_sender import job_name
 from recipe.run.together import gather_or_cancel
 
 CPU_EXTENSION = "recipe.laptop.rollout.CpuWorkerExtension"
-_MAX_CALLS = 2**14  # verl's own 1,000 are fewer than a replica of a large cluster gets
 
 
 class GroupHttpServer(vLLMHttpServer):
@@ -87,11 +86,7 @@ class GroupHttpServer(vLLMHttpServer):
     async def generate_groups(
         self, asked: list[tuple[Sequence[int], dict[str, Any], str]], limit_s: float | None = None
     ) -> list[dict[str, Any]]:
-        """Return :meth:`generate_group` of several prompts, each with fields and id of its own.
-
-        Raises:
-            TimeoutError: If one of them is not done after ``limit_s``; the others end too.
-        """
+        """Return :meth:`generate_group` of several prompts, each with fields and id of its own."""
         return await gather_or_cancel(self.generate_group(*each, limit_s) for each in asked)
 
     async def _final(self, request_id: str, prompt: TokensPrompt, params: SamplingParams) -> Any:
@@ -103,7 +98,10 @@ class GroupHttpServer(vLLMHttpServer):
             # Admitted: from here on a weight update may stop it. `engine.generate` would tell
             # only with its first output, which for FINAL_ONLY is the last.
             self._admitting -= 1
-        return await _last(queue)
+        while True:
+            output = queue.get_nowait() or await queue.get()
+            if output.finished:
+                return output
 
     async def _loaded_lora(self) -> LoRARequest | None:
         """Return the adapter that the trainer syncs, once it is there, as verl does."""
@@ -128,14 +126,6 @@ class GroupHttpServer(vLLMHttpServer):
         return super()._get_worker_extension_cls()
 
 
-async def _last(queue: Any) -> Any:
-    """Return the finished output of one request."""
-    while True:
-        output = queue.get_nowait() or await queue.get()
-        if output.finished:
-            return output
-
-
 def _group_of(final: Any) -> dict[str, Any]:
     """Return a finished output as ``generate_group`` does, but for the version of the weights.
 
@@ -146,18 +136,18 @@ def _group_of(final: Any) -> dict[str, Any]:
     if any(response.finish_reason == "error" for response in responses):
         raise RuntimeError("vLLM ended a response with an error of its own; its log says why")
     return {
-        "token_ids": [array("q", response.token_ids) for response in responses],
+        "token_ids": [array("q", each.token_ids) for each in responses],
         "log_probs": [
-            array("d", _log_probs(response.logprobs, response.token_ids)) for response in responses
+            array("d", (row[token].logprob for row, token in _pairs(each))) for each in responses
         ],
-        "finish": [response.finish_reason or "abort" for response in responses],
+        "finish": [each.finish_reason or "abort" for each in responses],
         "cached_tokens": final.num_cached_tokens or 0,
     }
 
 
-def _log_probs(rows: Sequence[Any], tokens: Sequence[int]) -> list[float]:
-    """Return the log-probability of each token, from vLLM's rows of candidates."""
-    return [row[token].logprob for row, token in zip(rows, tokens, strict=True)]
+def _pairs(response: Any) -> Iterable[tuple[Any, int]]:
+    """Pair each token with vLLM's candidates in its place."""
+    return zip(response.logprobs, response.token_ids, strict=True)
 
 
 class GroupReplica(vLLMReplica):
@@ -171,12 +161,9 @@ class GroupReplica(vLLMReplica):
 
     @property
     def max_concurrency(self) -> int:
-        """Return Ray's limit of calls in one server, beyond which further ones wait their turn.
-
-        Requests have their own limits. A call that syncs weights or asks whether the server answers
-        must not wait behind them.
-        """
-        return _MAX_CALLS
+        # Requests have their own limits. A call that syncs weights or asks whether the server
+        # answers must not wait behind them. verl's own 1,000 are too few on a large cluster.
+        return 2**14
 
 
 def register(replica: type[GroupReplica] = GroupReplica) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import itertools
 import warnings
 from array import array
 from collections.abc import Iterator, Sequence
@@ -24,14 +23,7 @@ from recipe.run.typed import fields_of
 RECORD_FIELD, SAMPLE_FIELD, CREDIT_FIELD = "hint_record", "hint_sample", "hint_credit"
 STATE_FIELD = "hint_state_of_problem"
 # Columns that only the rollout needs; the queue would hold each of them G times.
-_NOT_STORED = {
-    "problem",
-    "solution",
-    "answer",
-    "first_attempts",
-    STATE_FIELD,
-    "agent_name",
-}
+_NOT_STORED = {"problem", "solution", "answer", "first_attempts", STATE_FIELD, "agent_name"}
 # Columns that verl expects and that are empty here.
 _EMPTY: dict[str, Any] = {"metrics": {}, "multi_modal_inputs": {}}
 warnings.filterwarnings("ignore", message="The PyTorch API of nested tensors is in prototype")
@@ -57,16 +49,6 @@ class _Finished:
     row: dict[str, Any]
     partition: str
     is_written: asyncio.Future[None]
-
-    @property
-    def num_tokens(self) -> int:
-        """Length of its rows, prompts included."""
-        rows = self.outcome.rows
-        return sum(len(row.prompt_ids_T) + len(row.turn.response.token_ids_T) for row in rows)
-
-    def has_columns_of(self, other: _Finished) -> bool:
-        """Return whether both can share a write: verl takes its columns from the first row."""
-        return self.partition == other.partition and self.row.keys() == other.row.keys()
 
 
 class Publisher:
@@ -113,11 +95,18 @@ class Publisher:
 
     def _next_write(self) -> list[_Finished]:
         """Take the prompts of the next write: at least one, up to the limits."""
-        first = self._waiting[0]
-        alike = [each for each in self._waiting if each.has_columns_of(first)]
-        totals = itertools.accumulate(each.num_tokens for each in alike)
-        count = sum(total <= _TOKENS_PER_WRITE for total in totals)
-        taken = alike[: min(max(count, 1), _PROMPTS_PER_WRITE)]
+        # With the same columns: verl takes them from the first row.
+        first, taken, num_tokens = self._waiting[0], list[_Finished](), 0
+        for each in self._waiting:
+            if (each.partition, each.row.keys()) == (first.partition, first.row.keys()):
+                rows = each.outcome.rows
+                num_tokens += sum(
+                    len(row.prompt_ids_T) + len(row.turn.response.token_ids_T) for row in rows
+                )
+                if taken and num_tokens > _TOKENS_PER_WRITE:
+                    break
+                taken.append(each)
+        taken = taken[:_PROMPTS_PER_WRITE]
         self._waiting = [each for each in self._waiting if each not in taken]
         return taken
 
@@ -210,63 +199,54 @@ def rows_of(
         outcome: The result of the rollout.
         row: The prompt as verl's worker received it.
     """
-    shared = _shared_fields(row)
-    for number, trained in enumerate(outcome.rows):
-        response, is_sampled = _as_sampled(trained.turn.response, row["global_steps"] - 1)
-        tensors = _tensors(trained, response)
-        fields = {
-            **tensors,
-            **shared,
-            "num_turns": 2 * (trained.credit.turn + 1),
-            "extra_fields": {
-                "turn_scores": [],
-                "tool_rewards": [],
-                "reward_extra_info": _info(trained),
-                "min_global_steps": response.min_step,
-                "max_global_steps": response.max_step,
-                RECORD_FIELD: outcome.record.as_json() if number == 0 else None,
-                SAMPLE_FIELD: outcome.sample if number == 0 else b"",
-                CREDIT_FIELD: fields_of(trained.credit),
-            },
-        }
-        if trained.credit.group:
-            fields["uid"] = f"{outcome.record.uid}/{trained.credit.group}"
-        key = f"{outcome.record.uid}_{number}_0"
-        is_compared = is_sampled and trained.is_sampled_alike
-        lengths = len(tensors["prompts"]), len(tensors["responses"])
-        yield key, fields, _tag(row, response, *lengths, is_compared=is_compared)
-
-
-def _shared_fields(row: dict[str, Any]) -> dict[str, Any]:
-    """Return the prompt's columns that each of its rows has."""
-    return {
+    shared = {
         name: value
         for name, value in (row | _EMPTY).items()
         if name not in _NOT_STORED and not name.startswith(HINT_COLUMN_PREFIX)
     }
-
-
-def _as_sampled(response: Response, step: int) -> tuple[Response, bool]:
-    """Return the response with log-probabilities and versions, and whether it was sampled.
-
-    One that was not is as if the weights of ``step`` had sampled it with certainty.
-    """
-    num_tokens = len(response.token_ids_T)
-    if num_tokens > 0 and not response.is_given:
-        return response, True
-    certain = replace(response, log_probs_T=[0.0] * num_tokens, min_step=step, max_step=step)
-    return certain, False
-
-
-def _info(trained: PublishedRow) -> dict[str, Any]:
-    """Return what verl's validation and its dumps read of a row."""
-    verdict = trained.turn.verdict
-    return {
-        "acc": verdict.score if verdict else 0.0,
-        "reason": verdict.reason if verdict else "",
-        "extracted": verdict.extracted[:200] if verdict else "",
-        **trained.credit.facts,
-    }
+    for number, trained in enumerate(outcome.rows):
+        credit, response, verdict = trained.credit, trained.turn.response, trained.turn.verdict
+        num_tokens = len(response.token_ids_T)
+        is_sampled = num_tokens > 0 and not response.is_given
+        if not is_sampled:  # as if the weights of the step before had sampled it with certainty
+            version = row["global_steps"] - 1
+            certain: dict[str, Any] = {"min_step": version, "max_step": version}
+            response = replace(response, log_probs_T=[0.0] * num_tokens, **certain)
+        tensors = _tensors(trained, response)
+        versions = {
+            "min_global_steps": response.min_step,
+            "max_global_steps": response.max_step,
+        }
+        info = {  # what verl's validation and its dumps read of a row
+            "acc": verdict.score if verdict else 0.0,
+            "reason": verdict.reason if verdict else "",
+            "extracted": verdict.extracted[:200] if verdict else "",
+            **credit.facts,
+        }
+        extra = {
+            "turn_scores": [],
+            "tool_rewards": [],
+            "reward_extra_info": info,
+            **versions,
+            RECORD_FIELD: outcome.record.as_json() if number == 0 else None,
+            SAMPLE_FIELD: outcome.sample if number == 0 else b"",
+            CREDIT_FIELD: fields_of(credit),
+        }
+        fields = {**tensors, **shared, "num_turns": 2 * (credit.turn + 1), "extra_fields": extra}
+        if credit.group:
+            fields["uid"] = f"{outcome.record.uid}/{credit.group}"
+        tag = {
+            "status": "success",
+            "prompt_len": len(tensors["prompts"]),
+            "response_len": len(tensors["responses"]),
+            "seq_len": len(tensors["input_ids"]),
+            "global_steps": row["global_steps"],
+            **versions,
+        }
+        # What was not sampled as the trainer computes is not compared with it.
+        if not (is_sampled and trained.is_sampled_alike):
+            tag["is_not_compared"] = True
+        yield f"{outcome.record.uid}_{number}_0", fields, tag
 
 
 def _tensors(trained: PublishedRow, response: Response) -> dict[str, torch.Tensor]:
@@ -293,25 +273,4 @@ def _tensors(trained: PublishedRow, response: Response) -> dict[str, torch.Tenso
         "loss_mask": mask_T,
         "rollout_log_probs": torch.from_numpy(log_probs_T),
         "rm_scores": rewards_T,
-    }
-
-
-def _tag(
-    row: dict[str, Any],
-    response: Response,
-    prompt_len: int,
-    response_len: int,
-    *,
-    is_compared: bool,
-) -> dict[str, Any]:
-    """Return verl's tag; what was not sampled as the trainer computes is not compared with it."""
-    return {
-        "status": "success",
-        "prompt_len": prompt_len,
-        "response_len": response_len,
-        "seq_len": prompt_len + response_len,
-        "global_steps": row["global_steps"],
-        "min_global_steps": response.min_step,
-        "max_global_steps": response.max_step,
-        **({} if is_compared else {"is_not_compared": True}),
     }

@@ -19,10 +19,8 @@ from verl.trainer.ppo.v1.agent_loop_tq import AgentLoopManagerTQ, AgentLoopWorke
 from verl.utils import tensordict_utils as tu
 
 from recipe.hint.adapter import store
-from recipe.hint.adapter.engine import LoopPasses
-from recipe.hint.adapter.engine_builder import EngineBuilder
+from recipe.hint.adapter.engine import EngineBuilder, LoopPasses, problems_in_flight
 from recipe.hint.adapter.hint_sources import parts_of_training, teacher_of
-from recipe.hint.adapter.in_flight import problems_in_flight
 from recipe.hint.adapter.sampling_guard import IDLE
 from recipe.hint.record import Outcome
 from recipe.hint.rollout import PromptRollout, RolloutParts

@@ -7,7 +7,7 @@ import pytest
 from fakes import Balancer, problem
 
 from recipe.hint.adapter.chat_template import Renderer
-from recipe.hint.adapter.engine import Grading, LoopPasses, VllmEngine
+from recipe.hint.adapter.engine import LoopPasses, VllmEngine
 from recipe.hint.adapter.group_client import GroupClient, Sampling
 from recipe.hint.turns import RoleSampling
 from recipe.run.errors import StallError
@@ -71,7 +71,7 @@ def make_engine(server, *, max_model_len=100, timeout_s=5.0, prompt_length=50):
     engine = VllmEngine(
         client,
         Renderer(Tokenizer(), Template(), prompt_length),
-        grading=Grading(AlwaysWrong()),
+        AlwaysWrong(),
         response_sampling=Sampling(n=3, max_tokens=20, temperature=1.0, top_p=0.9),
         hint_sampling=Sampling(n=1, max_tokens=11, temperature=0.7),
     )

@@ -3,7 +3,7 @@
 import pytest
 from omegaconf import OmegaConf
 
-from recipe.hint.adapter.in_flight import problems_in_flight
+from recipe.hint.adapter.engine import problems_in_flight
 from recipe.hint.adapter.worker import validation_slots
 
 
