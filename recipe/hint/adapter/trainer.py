@@ -52,7 +52,18 @@ from recipe.run.run_folder import METRICS_FILE, RunFolder, plain
 from recipe.run.watchdog import NO_ANSWER, Limited, Liveness, Watchdog, ready
 from recipe.run.whole_file import whole_file, write_whole
 
-_SYNC = "the weight sync from the trainer to the vLLM replicas"
+# Phases of the driver: what the error names, the setting of the limit, and its verb.
+_LIMITS = {
+    "backends": ("a backend of trainer.logger", "save_s", NO_ANSWER),
+    "callback": ("on_save of trainer.checkpoint_callback_class", "save_s"),
+    "loader": ("the data loader", "answer_s", NO_ANSWER),
+    "save": ("saving the checkpoint", "save_s"),
+    "start": ("start-up of the trainer and the vLLM replicas", "start_s"),
+    "stop": ("stopping the vLLM replicas", "sync_s"),
+    "stop_own": ("stopping the vLLM replicas on the trainer's devices", "sync_s"),
+    "sync": ("the weight sync from the trainer to the vLLM replicas", "sync_s"),
+    "update": ("the update on the trainer's devices", "update_s"),
+}
 _START_ANEW = "Give its weights as actor_rollout_ref.model.path with trainer.resume_mode=disable"
 # What `problem_from_row` needs to give a problem's id; it refuses a row without a ground truth.
 _ID_COLUMNS = {"raw_prompt", "problem", "question", "reward_model", "extra_info", "answer"}
@@ -99,7 +110,7 @@ class HintMixin(CreditMixin):
     # -- submit: a problem's state travels with its prompt --------------------------------------
 
     def _fetch_one_gen_batch(self) -> Any:
-        with self._loaders_limit():
+        with self._limit("loader"):
             batch = super()._fetch_one_gen_batch()
         if self.global_steps != self._sent_step:
             self._sent_step, self._num_sent = self.global_steps, Counter()
@@ -171,21 +182,25 @@ class HintMixin(CreditMixin):
     def _records_of(self, batch: Any) -> list[PromptRecord]:
         """Return the step's records, from first rows; padding, which copies one, is left out."""
         first = [key for key in batch.keys if key.endswith("_0_0") and not key.startswith("pad")]
-        by_uid = {}
-        for extra in _extra_fields(first, batch.partition_id):
-            record = self._record(extra)
-            by_uid[record.uid] = record
-            self._samples_of_step[record.uid] = extra[SAMPLE_FIELD]
-        return list(by_uid.values())
-
-    def _record(self, extra: dict[str, Any]) -> PromptRecord:
-        # The step it trains in; in the async modes it was sampled earlier.
-        record = PromptRecord.from_json(extra[RECORD_FIELD])
-        return dataclasses.replace(record, step=self.global_steps)
+        read = self._read(first, batch.partition_id)
+        self._samples_of_step.update({record.uid: sample for record, sample in read})
+        return list({record.uid: record for record, _ in read}.values())
 
     def _learn_of_discarded(self, keys: list[str], partition: str) -> None:
         """Update the tracker with groups that do not train."""
-        self.tracker.update(map(self._record, _extra_fields(keys, partition)), train=False)
+        records = [record for record, _ in self._read(keys, partition)]
+        self.tracker.update(records, train=False)
+
+    def _read(self, keys: list[str], partition: str) -> list[tuple[PromptRecord, bytes]]:
+        """Return the record and the sample that each of these rows carries."""
+        data = tq.kv_batch_get(keys=keys, partition_id=partition, select_fields=["extra_fields"])
+        extras: list[Any] = [tu.unwrap_non_tensor_data(extra) for extra in data["extra_fields"]]
+        records = (PromptRecord.from_json(extra[RECORD_FIELD]) for extra in extras)
+        # The step it trains in; in the async modes it was sampled earlier.
+        return [
+            (dataclasses.replace(record, step=self.global_steps), extra[SAMPLE_FIELD])
+            for record, extra in zip(records, extras, strict=True)
+        ]
 
     def _val_metrics_update(
         self,
@@ -215,12 +230,11 @@ class HintMixin(CreditMixin):
 
     # -- waiting with a limit -------------------------------------------------------------------
 
-    def _limit(self, what: str, name: str, **more: Any) -> Any:
-        limit_s = getattr(self.hint.watchdog, name)
-        return self.watchdog.phase(what, limit_s, f"hint.watchdog.{name}", **more)
-
-    def _loaders_limit(self) -> Any:
-        return self._limit("the data loader", "answer_s", fault=NO_ANSWER)
+    def _limit(self, name: str) -> Any:
+        what, setting, *fault = _LIMITS[name]
+        limit_s = getattr(self.hint.watchdog, setting)
+        more = {"fault": fault[0]} if fault else {}
+        return self.watchdog.phase(what, limit_s, f"hint.watchdog.{setting}", **more)
 
     def _build_replay_buffer(self) -> Any:
         batch_size = self.config.data.train_batch_size
@@ -250,28 +264,26 @@ class HintMixin(CreditMixin):
             name: answer for name, answer in liveness.answers().items() if name in agents
         }
         with liveness.watching(), self._opening_limit:
-            self._opening_limit.enter_context(self._backends_limit())
+            self._opening_limit.enter_context(self._limit("backends"))
             super().fit(agent_loop_manager)
 
     def _setup(self) -> None:
-        with self._limit("start-up of the trainer and the vLLM replicas", "start_s"):
+        with self._limit("start"):
             self._digests = digests_of_run(self.config)
             super()._setup()
-            self.val_dataloader = Limited(self.val_dataloader, self._loaders_limit)
+            self.val_dataloader = Limited(self.val_dataloader, lambda: self._limit("loader"))
         # Keep objects that live for the whole run out of full garbage collections, which would take
         # half a second each, in the middle of a step.
         gc.freeze()
 
     def on_sample_end(self) -> None:
-        with self._limit("stopping the vLLM replicas", "sync_s"):
+        with self._limit("stop"):
             super().on_sample_end()
         # The rollouts before it have their own limit (`guard`).
-        self._update_limit.enter_context(
-            self._limit("the update on the trainer's devices", "update_s")
-        )
+        self._update_limit.enter_context(self._limit("update"))
 
     def on_init_end(self) -> None:
-        with self._limit(_SYNC, "sync_s"):
+        with self._limit("sync"):
             super().on_init_end()
         if not self.config.trainer.get("val_only", False):
             root = Path(self.config.trainer.default_local_dir)
@@ -286,7 +298,7 @@ class HintMixin(CreditMixin):
                     self.config.trainer.val_before_train = True
 
     def on_step_end(self) -> None:
-        with self._limit(_SYNC, "sync_s"):
+        with self._limit("sync"):
             super().on_step_end()
 
     # -- state ----------------------------------------------------------------------------------
@@ -294,7 +306,7 @@ class HintMixin(CreditMixin):
     def _save_checkpoint(self) -> None:
         root = self.config.trainer.default_local_dir
         folder = step_folder(root, self.global_steps)
-        with self._limit("saving the checkpoint", "save_s"):
+        with self._limit("save"):
             folder.mkdir(parents=True, exist_ok=True)
             empty_step(root, self.global_steps)
             with whole_file(folder / STATE_FILE) as file:
@@ -306,7 +318,7 @@ class HintMixin(CreditMixin):
             mark_complete(root, self.global_steps, needs=("actor",), **self._digests)
             keep = self.config.trainer.max_actor_ckpt_to_keep
             drop_old(root, self.global_steps, keep, spared=self._resumed_from)
-        with self._limit("on_save of trainer.checkpoint_callback_class", "save_s"):
+        with self._limit("callback"):
             self._callback.on_save(
                 trainer=self,
                 global_step=self.global_steps,
@@ -354,17 +366,11 @@ class HintMixin(CreditMixin):
     def logger(self, tracking: Any) -> None:
         self._opening_limit.close()
         self._reporter = StepReporter(
-            tracking, self.folder, self.total_training_steps, self._backends_limit
+            tracking,
+            self.folder,
+            self.total_training_steps,
+            lambda: self._limit("backends"),
         )
-
-    def _backends_limit(self) -> Any:
-        return self._limit("a backend of trainer.logger", "save_s", fault=NO_ANSWER)
-
-
-def _extra_fields(keys: list[str], partition: str) -> list[dict[str, Any]]:
-    data = tq.kv_batch_get(keys=keys, partition_id=partition, select_fields=["extra_fields"])
-    values: list[Any] = [tu.unwrap_non_tensor_data(extra) for extra in data["extra_fields"]]
-    return values
 
 
 class HintTrainerSync(HintMixin, PPOTrainerSync):
@@ -380,13 +386,13 @@ class HintTrainerSeparateAsync(HintMixin, PPOTrainerSeparateAsync):
 
     def switch_to_rollout(self, *args: Any, **kwargs: Any) -> None:
         """Sync the trainer's own replicas and let them generate, as verl does."""
-        with self._limit(_SYNC, "sync_s"):
+        with self._limit("sync"):
             parent: Any = super()  # verl's decorator hides the type of the class
             parent.switch_to_rollout(*args, **kwargs)
 
     def switch_to_trainer(self) -> None:
         """Stop the trainer's own replicas, as verl does; their prompts go to the others."""
-        with self._limit("stopping the vLLM replicas on the trainer's devices", "sync_s"):
+        with self._limit("stop_own"):
             parent: Any = super()
             parent.switch_to_trainer()
 

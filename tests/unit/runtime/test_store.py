@@ -107,12 +107,6 @@ def test_the_record_of_a_mixed_group_says_which_rollouts_train(published):
     assert [each[store.RECORD_FIELD] for each in extra[1:]] == [None] * 3
 
 
-def test_columns_of_hints_stay_with_the_visit(published):
-    names = set(published(mixed())[0][0].keys())
-    assert "hint_level_1" not in names
-    assert "index" in names
-
-
 def test_a_row_trains_with_the_method_s_reward_and_reports_its_accuracy(published):
     form = "<think>a</think><answer>b</answer>"
     rows = published(run(Ghpo(max_level=3), {0: [0, 1]}, texts={0: form}))
@@ -160,13 +154,6 @@ def test_hence_dropping_groups_is_refused_with_a_kl_in_the_rewards():
         check("drop", kl=True)
     check("drop", kl=False)
     check("keep_last", kl=True)
-
-
-def test_a_group_that_is_not_dropped_trains_on_all_its_tokens(published):
-    outcome = mixed()
-    assert not outcome.record.is_dropped
-    for field, _ in published(outcome):
-        assert field["response_mask"].tolist() == [1, 1, 1]
 
 
 @pytest.mark.parametrize("mode", sorted(TRAINERS))
@@ -233,28 +220,6 @@ def test_a_put_of_long_prompts_is_bounded_by_its_tokens_and_holds_at_least_one(q
     assert [keys[0] for keys, _, _ in queue.puts] == ["a_0_0", "b_0_0"]
 
 
-def test_others_have_their_turn_between_the_rows_of_a_write(queue, monkeypatch):
-    visit, turns, real = visit_of("a"), [], store.rows_of
-
-    def counted(*args):
-        for row in real(*args):
-            turns.append("row")
-            yield row
-
-    monkeypatch.setattr(store, "rows_of", counted)
-
-    async def main():
-        written = asyncio.ensure_future(store.Publisher().publish(*visit, "train"))
-        while turns.count("row") < 4:
-            turns.append("other")
-            await asyncio.sleep(0)
-        await written
-
-    asyncio.run(main())
-    first = turns.index("row")
-    assert turns[first : first + 7] == ["row", "other"] * 3 + ["row"]
-
-
 def test_a_put_never_mixes_training_with_validation(queue):
     publish_all(["a", "b", "c"], ["train", "val", "train"])
     assert [keys[0::4] for keys, _, _ in queue.puts] == [["a_0_0", "c_0_0"], ["b_0_0"]]
@@ -286,25 +251,3 @@ def test_a_visit_that_cannot_be_stored_fails_alone(queue):
     # The queue has their names since the put began, and would hand them to the trainer.
     assert queue.cleared == [([f"b_{row}_0" for row in range(4)], "train")]
     assert queue.marks == [("a", "train", "finished"), ("c", "train", "finished")]
-
-
-def test_a_visit_that_ends_later_gets_a_put_of_its_own(queue):
-    visits = [visit_of(uid) for uid in ("a", "b")]
-
-    async def one_after_the_other():
-        publisher = store.Publisher()
-        for visit in visits:
-            await publisher.publish(*visit, "train")
-
-    asyncio.run(one_after_the_other())
-    assert [keys[0] for keys, _, _ in queue.puts] == ["a_0_0", "b_0_0"]
-
-
-def test_a_long_answer_goes_to_the_queue_with_its_first_200_characters():
-    outcome = mixed()
-    row = outcome.rows[0]
-    verdict = dataclasses.replace(row.turn.verdict, extracted="7" * 300)
-    row = dataclasses.replace(row, turn=dataclasses.replace(row.turn, verdict=verdict))
-    outcome = dataclasses.replace(outcome, rows=(row, *outcome.rows[1:]))
-    _, fields, _ = next(store.rows_of(outcome, PROMPT))
-    assert fields["extra_fields"]["reward_extra_info"]["extracted"] == "7" * 200
