@@ -113,19 +113,6 @@ def test_a_step_in_shares_counts_all_its_rows_and_tells_the_critic_as_it_is_at_t
     assert metrics["critic/q_loss"] == 1.0
 
 
-def test_without_a_reference_policy_there_is_no_kl_to_report(monkeypatch):
-    method = score(alpha=0.0, beta1=0.0, beta2=0.0)
-    queue, batch = filled(monkeypatch, method, [{0: [1, 0], 1: [1, 0]}])
-    for row in queue.rows.values():
-        del row["ref_log_prob"]
-    metrics = {}
-    Trainer(method, prompts=1, mini=1)._compute_advantage(batch, metrics)
-    kls = {name: value for name, value in metrics.items() if name.endswith("/kl")}
-    # The log-probabilities themselves are -1 a token.
-    assert kls == {"credit/solver_t1/kl": 0.0, "credit/solver_t2/kl": 0.0}
-    assert np.isfinite(list(metrics.values())).all()
-
-
 def rewarded(monkeypatch, *groups):
     """The advantages by group that a step of GRPO computes from its rows' rewards."""
     queue = Queue(monkeypatch)

@@ -57,7 +57,3 @@ def test_seeds_of_responses_leave_the_engines_seed_as_it_is(on_gpus, tmp_path):
 def test_a_seed_of_the_users_stays(on_gpus, tmp_path, value):
     name = GIVEN.replace(".", "__")
     assert seed(on_gpus, tmp_path, f"{GIVEN}={value}", **{name: value}) == value
-
-
-def test_a_seed_of_a_preset_stays(on_gpus, tmp_path):
-    assert seed(on_gpus, tmp_path, **{GIVEN.replace(".", "__"): 7}) == 7

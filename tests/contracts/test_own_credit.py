@@ -1,7 +1,6 @@
 """A method's own credit in verl's step: verl's real methods, the queue's rows, no process."""
 
 import math
-import random
 from types import SimpleNamespace
 
 import numpy as np
@@ -49,22 +48,6 @@ def test_verls_metrics_of_the_critic_see_the_one_value_that_means_something(monk
     Trainer(method, prompts=1, mini=1)._compute_advantage(batch, {})
     values = [set(queue.rows[key]["values"].tolist()) for key in batch.keys]
     assert values == [{0.0}, {0.25}, {0.5}, {0.75}]
-
-
-def test_reward_zero_and_a_kl_coefficient_leave_an_advantage_on_every_token(monkeypatch):
-    method = score(beta1=0.5)
-    queue, batch = filled(monkeypatch, method, [{0: [0, 0], 1: [0, 0]}], k1=0.2)
-    Trainer(method, prompts=1, mini=1)._compute_advantage(batch, {})
-    assert advantages(queue, batch.keys)[0] == pytest.approx([-0.2, -0.1])
-
-
-def test_without_a_kl_every_token_has_the_advantage_of_its_row(monkeypatch):
-    method = score(alpha=0.0, beta1=0.0, beta2=0.0)
-    queue, batch = filled(monkeypatch, method, [{0: [1, 0], 1: [1, 0]}], k1=0.2)
-    trainer = Trainer(method, prompts=1, mini=1)
-    assert not trainer.config.algorithm.use_kl_in_reward
-    trainer._compute_advantage(batch, {})
-    assert advantages(queue, batch.keys) == [[1, 1], [-1, -1, -1], [1, 1, 1], [-1, -1, -1]]
 
 
 def test_padding_rows_have_no_advantage_and_no_part_in_a_baseline(monkeypatch):
@@ -218,12 +201,6 @@ def test_where_nothing_was_sampled_there_is_nothing_to_compare(monkeypatch):
     assert metrics["actor/entropy"] == pytest.approx(0.5)
 
 
-def test_a_given_row_is_as_new_as_the_weights_that_it_trains(monkeypatch):
-    queue, batch = filled(monkeypatch, Luffy(), [{0: [0, 0]}])
-    # Prompts sent at step 1: the weights of step 0.
-    assert (batch.tags[2]["min_global_steps"], batch.tags[2]["max_global_steps"]) == (0, 0)
-
-
 def test_each_token_of_a_solution_has_its_shaped_advantage(monkeypatch):
     trainer, queue, batch, _ = after_log_probs(monkeypatch, Luffy(), [0, 0])
     metrics = {}
@@ -330,21 +307,6 @@ def test_the_padding_is_spread_over_the_updates(
             rows = own[update * per_update : (update + 1) * per_update]
             counts[update] += sum(not is_padding[row] for row in rows)
     assert sorted(counts) == sorted(real_of_each)
-
-
-def test_padding_however_it_falls_to_the_processes_is_in_all_updates_alike():
-    for seed in range(500):
-        draw = random.Random(seed)
-        processes, updates, size = (draw.randint(1, 5) for _ in range(3))
-        per_process = updates * size
-        is_padding = [draw.random() < 0.4 for _ in range(processes * per_process)]
-        order = with_spread_padding(is_padding, processes, updates)
-        assert sorted(order) == list(range(len(is_padding)))
-        counts = [0] * updates
-        for place, row in enumerate(order):
-            assert row // per_process == place // per_process
-            counts[place % per_process // size] += is_padding[row]
-        assert max(counts) - min(counts) <= 1
 
 
 def test_padding_that_is_balanced_over_the_processes_is_spread_over_the_updates():

@@ -51,11 +51,6 @@ def test_a_tied_head_follows_its_embedding_when_the_weight_is_sent_once(tied):
     assert_agrees(tied["sent once"])
 
 
-def test_a_tied_head_that_is_not_repacked_is_noticed(tied):
-    # Same weights, same stream as in the test above; only the repacking was left out.
-    assert tied["head not repacked"]["max"] > WRONG
-
-
 @pytest.mark.long
 def test_a_head_of_its_own_is_synced_too(untied):
     assert_agrees(untied["as loaded"])

@@ -13,10 +13,9 @@ import transfer_queue as tq
 from fakes import OneByOne
 from omegaconf import OmegaConf
 from tensordict import TensorDict
-from verl.experimental.agent_loop import AgentLoopManager, AgentLoopWorker, get_trajectory_info
+from verl.experimental.agent_loop import AgentLoopWorker, get_trajectory_info
 from verl.trainer.ppo.v1.agent_loop_tq import AgentLoopManagerTQ, AgentLoopWorkerTQ
 from verl.utils import tensordict_utils as tu
-from verl.utils.tokenizer.continuous_token_wiring import create_continuous_token_builder
 from verl.workers.rollout.llm_server import FullyAsyncLLMServerClient, LLMServerClient
 
 from recipe.hint.adapter.engine import LoopPasses
@@ -271,24 +270,6 @@ def test_a_trajectory_says_its_step_and_whether_it_validates():
     assert info["validate"] is True
 
 
-def test_the_renderer_of_verls_agent_loops_takes_our_arguments():
-    inspect.signature(create_continuous_token_builder).bind(
-        object(), hf_model_type="llama", chat_template_kwargs={}
-    )
-
-
-def test_transfer_queue_takes_our_calls():
-    inspect.signature(tq.async_kv_batch_put).bind(keys=["u"], partition_id="train", tags=[{}])
-    inspect.signature(tq.async_kv_batch_put).bind(
-        keys=["u_0_0"], fields=None, tags=[{}], partition_id="train"
-    )
-    inspect.signature(tq.kv_batch_get).bind(
-        keys=["u_0_0"], partition_id="train", select_fields=["extra_fields"]
-    )
-    inspect.signature(tq.kv_list).bind("train")
-    assert inspect.iscoroutinefunction(tq.async_kv_batch_put)
-
-
 # -- the manager ----------------------------------------------------------------------------------
 
 NODES = {"rollout": {}, "model": {}}
@@ -306,10 +287,6 @@ def test_our_manager_starts_our_worker():
     chosen = HintManager(MINIMAL, None).agent_loop_workers_class
     assert isinstance(chosen, ray.actor.ActorClass)
     assert issubclass(chosen.__ray_actor_class__, HintWorker)
-
-
-def test_the_workers_are_made_from_that_class():
-    assert "agent_loop_workers_class" in AgentLoopManager._init_agent_loop_workers.__code__.co_names
 
 
 @pytest.mark.parametrize("is_resumed", [False, True])
@@ -339,12 +316,6 @@ def test_our_manager_sends_every_prompt_once_in_calls_of_at_most_64(
     ]
     assert sorted(sent) == sorted(uids)
     assert all(tu.unwrap_non_tensor_data(call["validate"]) for each in calls for call in each)
-
-
-def test_the_manager_is_created_with_the_arguments_of_our_runner():
-    inspect.signature(AgentLoopManager.__init__).bind(
-        None, config=None, llm_client=None, teacher_client=None, reward_loop_worker_handles=None
-    )
 
 
 # -- the client -----------------------------------------------------------------------------------

@@ -74,18 +74,6 @@ def test_a_conversation_with_an_ungraded_end_is_not_compared(end, reason):
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "is_same"),
-    [("4", "4", True), ("4", "5", False), ("4", "", False), ("", "", False)],
-)
-def test_two_turns_without_an_answer_do_not_give_the_same_one(before, after, is_same):
-    response = Response([1], [0.0], "text", False)
-    first = Turn((), [1], response, Verdict(0.0, "wrong", before))
-    second = Turn((), [1], response, Verdict(0.0, "wrong", after), parent=Place(0, 0))
-    [found] = conversations([Round(Sample(), (first,)), Round(Sample(), (second,))])
-    assert found.facts["unchanged"] == is_same
-
-
-@pytest.mark.parametrize(
     ("before", "after", "share"),
     [
         ("2 + 2 = 5", "2 + 2 = 4", 16 / 18),  # 8 characters of 9

@@ -104,13 +104,6 @@ def test_q_follows_the_reward_and_the_next_state_and_v_the_slow_q_of_this_step()
     assert (told["q_loss"], told["v_loss"], told["target_lag"], told["replay"]) == (1, 3, 0.25, 2)
 
 
-def test_the_next_states_value_is_that_of_its_double():
-    workers, made = learner()
-    made.learn([FIRST], step=1)
-    # V1 = 4 and V2 = 5 of the next state: 0.5 x 4 and 0.5 x 5.
-    assert workers.trained[0]["q_targets"][0].tolist() == [2.0, 2.5]
-
-
 def test_without_an_expectile_v_learns_from_this_step_alone():
     workers, made = learner()
     old = said([1], [3], 0.5)
@@ -158,16 +151,6 @@ def test_batches_are_filled_up_to_a_multiple_of_the_processes_and_the_fill_teach
         assert len(batch) == 18
         assert batch["q_targets"][16:].isnan().all() and batch["v_targets"][16:].isnan().all()
     assert judged.tolist() == [[5, 6, 2, 3], [7, 8, 4, 5]]
-
-
-def test_the_draws_are_those_of_the_step():
-    batches = []
-    for _ in range(2):
-        workers, made = learner()
-        made.learn([FIRST, LAST], step=4)
-        batches.append([rows_of(batch)[:8] for batch in workers.trained])
-    assert str(batches[0]) == str(batches[1])
-    assert str(batches[0][0]) != str(batches[0][1])
 
 
 def test_an_utterance_goes_on_to_the_prompt_of_the_next_turn():

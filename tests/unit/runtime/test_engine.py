@@ -4,10 +4,10 @@ import asyncio
 from itertools import pairwise
 
 import pytest
-from fakes import Balancer, problem
+from fakes import Balancer
 
 from recipe.hint.adapter.chat_template import Renderer
-from recipe.hint.adapter.engine import LoopPasses, VllmEngine
+from recipe.hint.adapter.engine import VllmEngine
 from recipe.hint.adapter.group_client import GroupClient, Sampling
 from recipe.hint.turns import RoleSampling
 from recipe.run.errors import StallError
@@ -179,18 +179,6 @@ def test_a_prompt_above_its_limit_is_an_error_and_never_cut():
         asyncio.run(sampled(engine, [1, 2, 3, 4]))
 
 
-def test_a_group_is_judged_in_one_call_in_its_order():
-    engine, _ = make_engine(Server("length"))
-
-    async def visit():
-        responses_G = await sampled(engine, [1])
-        return responses_G, await engine.grade(problem(), responses_G)
-
-    responses_G, verdicts_G = asyncio.run(visit())
-    assert len(verdicts_G) == len(responses_G) == 3
-    assert all(response.is_truncated for response in responses_G)
-
-
 def test_rows_of_a_group_are_sampled_with_the_seeds_they_have_in_it():
     server = Server("stop")
     engine, _ = make_engine(server)
@@ -215,22 +203,3 @@ def test_a_given_text_above_the_longest_response_is_cut_and_truncated():
     response = engine.given_response("x" * 20)
     assert response.is_truncated
     assert len(response.token_ids_T) == 20
-
-
-def test_each_of_many_callers_has_a_turn_of_the_event_loop_of_its_own():
-    async def turns_of(count):
-        turn, taken, turns = 0, [], LoopPasses()
-
-        async def caller():
-            await turns.next()
-            taken.append(turn)
-
-        callers = [asyncio.ensure_future(caller()) for _ in range(count)]
-        while not all(each.done() for each in callers):
-            turn += 1
-            await asyncio.sleep(0)
-        return taken
-
-    taken = asyncio.run(turns_of(7))
-    assert len(set(taken)) == len(taken) == 7
-    assert taken == sorted(taken)  # first come, first served

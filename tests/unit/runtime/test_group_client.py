@@ -93,28 +93,10 @@ def test_each_token_keeps_the_log_prob_of_the_version_that_sampled_it():
     assert (response.min_step, response.max_step) == (0, 2)
 
 
-def test_a_version_that_gave_no_token_is_none_of_the_responses():
-    # Version 0 stops the group before its first token, version 2 before another one.
-    [response], requests = sample([10], budgets=[0, 5, 0])
-    assert (response.min_step, response.max_step) == (1, 3)
-    assert [fields["n"] for _, fields in requests] == [1, 1, 1, 1]
-
-
-def test_a_group_without_a_token_is_sent_again_whole_with_its_shared_prefill():
-    _, requests = sample([3, 5, 7], budgets=[0])
-    assert [fields["n"] for _, fields in requests] == [3, 3]
-    assert requests[0] == requests[1]
-
-
 def test_no_response_is_longer_than_asked_for_however_often_it_was_stopped():
     [response], requests = sample([100], budgets=[7] * 20, max_tokens=40)
     assert (len(response.token_ids_T), response.finish) == (40, "length")
     assert [fields["max_tokens"] for _, fields in requests] == [40, 33, 26, 19, 12, 5]
-
-
-def test_a_response_stopped_at_its_last_token_is_not_asked_for_more():
-    [response], requests = sample([100], budgets=[10, 10], max_tokens=20)
-    assert (len(response.token_ids_T), response.finish, len(requests)) == (20, "length", 2)
 
 
 def test_what_goes_on_draws_from_another_seed_than_what_began():
