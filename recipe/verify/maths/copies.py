@@ -1,265 +1,258 @@
-"""Tell whether an answer only repeats a formula of the question, padded or not worked out.
+r"""Tell whether an answer of the right value only repeats the question or leaves work undone.
 
-``123*456 + 1 - 1`` and ``2*123*456/2`` say no more than the question ``123*456``. So an answer may
-not contain a formula of the question that has the gold answer's value, whatever surrounds it.
-Padding only adds numerals and names, so these are counted too: an answer may not contain all those
-of such a formula, unless the gold answer does, nor be as long as that formula and longer than the
-gold answer, nor have functions where that formula has some and the gold answer none.
+A policy that copies the problem's formula into the box has found nothing. Three rules: an answer
+has no kind of operation (root, logarithm, variable) that the gold answer lacks; it is no formula
+of the problem's text in another order; and it is not as long as such a formula of its value, and
+longer than the gold answer. So padding (``123*456 + 1 - 1``) does not help.
 """
 
 from __future__ import annotations
 
+import functools
+import math
 import re
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from fractions import Fraction
+from collections.abc import Callable, Iterator
 
-from recipe.verify.maths.keys import is_among, parts_in, parts_of
-from recipe.verify.maths.operations import nodes_of
+from recipe.verify.maths.question import MAX_CHARS, asks
+from recipe.verify.maths.reading import read
 from recipe.verify.maths.tree import (
     STRUCTURES,
     Node,
     NoValue,
-    Number,
-    decimals,
     exact,
-    factors,
+    is_infinite,
+    multiplied,
     names_in,
 )
 
-_FACTOR = re.compile(
-    r"\b[Ff]actor(?:i[sz]e|i[sz]ing|i[sz]ation|ed|ing)?\b(?! of)"
-    r"|(?:into|product of) (?:\w{1,20} ){0,2}factors|因式分解|分解因式"
-    r"|form \$?\s?\([^()]{1,9}\)\s?\([^()]{1,9}\)"  # (x+a)(x+b)
+# What else an answer may have where the gold answer has the first.
+_TWINS = {
+    "wave": {"root", "exp", "pi", "i", "e"},
+    "arc": {"root", "pi"},
+    "log": {"root", "e"},
+    "exp": {"root", "wave", "log", "hyp", "pi", "i", "e"},
+    "hyp": {"exp", "e", "root"},
+    "abs": {"root"},
+    "degree": {"pi"},
+    "e": {"exp", "hyp"},
+    "i": {"exp", "pi", "e"},
+}
+_WAVES = frozenset("sin cos tan cot sec csc".split())
+_MIN_DECIMALS = 5  # a gold answer with as many may be a rounding of anything
+_GROUPS = {"add": "sum", "sub": "sum", "neg": "sum", "mul": "product", "div": "product"}
+_NEUTRAL = {"sum": "0", "product": "1"}
+_TURNED = {">": "<", r"\ge": r"\le"}
+
+_CALLED = (  # functions and commands, as a text without marks writes them
+    r"(?:sqrt|(?:arc)?(?:sin|cos|tan)|cot|sec|csc|log|ln|exp"
+    r"|\\(?:times|cdot|div|sqrt|[dt]?frac|binom|pi|circ|(?:arc)?(?:sin|cos|tan)|log|ln|left|right))"
+    r"(?![A-Za-z])"
 )
-_EXPAND = re.compile(r"\b[Ee]xpand\b")
-_COMMON = re.compile(r"\bcommon fraction")
-_JOIN = re.compile(r"\b[Ss]implif|\b[Ee]xpand\b")
-_RATIONAL_BELOW = re.compile(r"rational denominator|[Rr]ationali[sz]|radical form")
-_SIMPLIFY = re.compile(r"\b[Ss]implif|\b[Rr]ationali[sz]|\bradical")
-_DIVIDE = re.compile(r"\b[Qq]uotient|\b[Dd]ivided? |\b[Ss]implif")
-_SCALES = frozenset(10**power for power in range(16))
-_NEUTRAL = {"mul": _SCALES, "div": _SCALES, "pow": {1}, "add": {0}, "sub": {0}}
-_PLAIN = frozenset({"num", "sym", "const"})
-_RATIONAL = frozenset("num add sub neg mul div pow binom fact".split())
-_FIELD = frozenset("num sym const add sub neg mul div pow".split())
-_UNDONE = frozenset("floor ceil abs".split())
+_FORMULA = re.compile(
+    r"\$\$([^$]{1,300})\$\$|\$([^$]{1,300})\$|\\\[(.{1,300}?)\\\]|\\\((.{1,300}?)\\\)"
+    r"|\\begin\{(?:align|equation|gather|multline|eqnarray|displaymath|math)\*?\}(.{1,600}?)\\end\{"
+    r"|<math>([^<]{1,300})</math>|(?<!`)`([^`$\n]{1,200})`(?!`)"
+    r"|(\\[dt]?frac[^ $]{1,60})"
+    # without a mark: digits, signs, functions, and letters that stand alone
+    r"|((?<![0-9A-Za-z.,\\])[-−(\[]{0,9}"
+    rf"(?:[0-9√π]|{_CALLED}|[A-Za-z](?![A-Za-z]| [(0-9A-Za-z]))"
+    r"(?:(?:\{,\}|,|\\,)(?=[0-9]{3}(?![0-9]))|[-−–+*/^_().0-9 ×÷·⋅!√π°{}\[\]⁰¹²³⁴⁵⁶⁷⁸⁹⁻]"
+    rf"|{_CALLED}|[A-Za-z](?![A-Za-z])(?<![A-Za-z]{{2}})){{0,60}})",
+    re.DOTALL,
+)
+_MAX_FORMULAS = 60
+_ENDS = '.,;:? (-*"”'  # of a sentence, not of its formula
+_LAYOUT = re.compile(
+    r"&|\\(?:begin|end)\{(?:aligned|align|array|gathered|gather|split|cases|equation)\*?\}"
+    r"(?:\{[clr|]{1,9}\})?"
+)
+_BETWEEN = re.compile(  # two parts of a formula, or a formula and its blank
+    r"[=<>≤≥≠≈:;?]|,(?![0-9]{3})|\\\\|\\(?:text|mbox|textrm|textbf)\{[^{}]{0,200}\}"
+    r"|\\(?:q?quad|[lg]t|[lg]eq?|[lg]eqslant|neq?|approx|equiv|implies|iff|to|Rightarrow|boxed"
+    r"|square|Box|underline|ldots|dots)(?![A-Za-z])|\\_|__"
+)
+_GROUPING = {"[": "(", r"\{": "(", "]": ")", r"\}": ")"}
 
 
-def repeats_one(
-    answers: Sequence[Node],
-    golds: Sequence[Node],
-    formulas: Sequence[Node],
-    equal: Callable[[Node, Node], bool],
-    *,
-    is_rational: bool,
+def key(node: Node) -> str:
+    """Return a tree as text, the same for any order of terms and factors; without 0 + and 1 times.
+
+    Nothing is multiplied out or put together: ``x^2 x^3`` is not ``x^5``.
+    """
+    group = _GROUPS.get(node.kind, "")
+    if group:
+        parts = sorted(sign + key(part) for sign, part in _split(node, group))
+        parts = [part for part in parts if part[1:] != _NEUTRAL[group]]
+        if len(parts) == 1 and parts[0][0] in "+*":
+            return parts[0][1:]
+        return f"({''.join(parts)})" if parts else _NEUTRAL[group]
+    if node.kind == "pow" and exact(node.items[1]) == 1:
+        return key(node.items[0])
+    if node.kind == "num":
+        value = node.value.value
+        return str(value) if value.numerator.bit_length() < 4000 else repr(node)
+    if node.kind == "relation" and set(node.value) <= {*_TURNED}:
+        node = Node("relation", node.items[::-1], tuple(map(_TURNED.get, reversed(node.value))))
+    items = f"({','.join(map(key, node.items))})" if node.items else ""
+    return f"{node.kind}:{node.value or ''}{items}"
+
+
+def _split(node: Node, group: str) -> list[tuple[str, Node]]:
+    """Return terms or factors with their signs; a subtracted sum and a divisor are one each."""
+    plus, minus = "+-" if group == "sum" else "*/"
+    found, rest = [], [node]
+    while rest:
+        each = rest.pop()
+        if _GROUPS.get(each.kind) != group:
+            found.append((plus, each))
+        elif each.kind == "neg":
+            found.append((minus, each.items[0]))
+        elif each.kind in ("sub", "div"):
+            rest.append(each.items[0])
+            found.append((minus, each.items[1]))
+        else:
+            rest += each.items
+    return found
+
+
+@functools.lru_cache(maxsize=256)
+def formulas_of(problem: str) -> tuple[frozenset[str], tuple[Node, ...]]:
+    """Return the keys of all formulas in a text and of their sides, and its values to work out."""
+    keys, values = set[str](), dict[Node, None]()
+    for match in list(_FORMULA.finditer(problem[-MAX_CHARS:]))[:_MAX_FORMULAS]:
+        for tree in _trees_of(next(filter(None, match.groups()))):
+            for part in (tree, *(tree.items if tree.kind in STRUCTURES | {"chain"} else ())):
+                keys.add(key(part))
+                if part.kind not in STRUCTURES | {"chain"} and _is_worked(part):
+                    values[part] = None
+    return frozenset(keys), tuple(values)
+
+
+def _trees_of(formula: str) -> list[Node]:
+    """Return a formula's readings or, if it has none, those of its parts that hold work."""
+    if whole := read(formula.strip().rstrip(_ENDS)).trees:
+        return [*whole]
+    plain = _LAYOUT.sub(" ", formula)
+    plain = re.sub(
+        r"\\sqrt\s?\[[^\[\]]{1,9}\]|\\[{}]|[\[\]]", lambda m: _GROUPING.get(m[0], m[0]), plain
+    )
+    parts = (part.strip().rstrip(_ENDS) for part in _BETWEEN.split(plain))
+    return [tree for part in parts for tree in read(part).trees if _is_worked(tree)]
+
+
+def _is_worked(node: Node) -> bool:
+    """Return whether it is more than a number or a name."""
+    if node.kind == "neg":
+        return _is_worked(node.items[0])
+    return node.kind not in ("num", "sym", "const")
+
+
+def sides_of(answer: Node) -> list[Node]:
+    """Return the sides of ``sqrt(50) = 5 sqrt(2)``, each with the name before them, or itself."""
+    name, value = answer.items if answer.kind == "label" else (None, answer)
+    if value.kind != "chain":
+        return [answer]
+    pairs = zip(("=", *value.value), value.items, strict=True)
+    sides = [side for relation, side in pairs if relation == "="]
+    return [Node("label", (name, side)) if name else side for side in sides]
+
+
+def adds_operation(gold: Node, answer: Node) -> bool:
+    """Tell whether an answer has variables or kinds of operations that the gold answer lacks."""
+    golds, answers = [*_values(gold)], [*_values(answer)]
+    if any(each.kind == "num" and each.value.decimals >= _MIN_DECIMALS for each in golds):
+        return False
+    kinds = _kinds(*golds, is_gold=True)
+    allowed = kinds.union(*(_TWINS.get(kind, ()) for kind in kinds))
+    return bool(golds) and not _kinds(*answers) - {""} <= allowed
+
+
+def _kinds(*nodes: Node, is_gold: bool = False) -> set[str]:
+    """Return names and kinds of operations; nothing for sums, products and whole powers."""
+    found: set[str] = set()
+    for node in nodes:
+        found |= _kinds(*node.items, is_gold=is_gold)
+        power = exact(node.items[1]) if node.kind == "pow" else None
+        if node.kind in ("root", "log", "degree", "abs", "floor", "ceil"):
+            found.add(node.kind)
+        elif node.kind in ("const", "sym"):
+            found.add(str(node.value))
+        elif node.kind == "fn":
+            kind = "wave" if node.value in _WAVES else "log" if node.value == "ln" else "hyp"
+            found.add("arc" if node.value.startswith("arc") else kind)
+        elif power is not None:
+            found |= {"root"} if power.denominator > 1 else set()
+        elif node.kind == "pow" and (is_gold or not names_in(node.items[1])):
+            found.add("exp")
+    return found
+
+
+def repeats_question(
+    gold: Node, answer: Node, problem: str, equal: Callable[[Node, Node], bool]
 ) -> bool:
-    """Return whether one of the answers is one of ``formulas`` with something around it.
-
-    Linear in the answers; the values of the formulas depend on the problem alone.
+    """Return whether an answer equal to ``gold`` is a formula of the problem, padded or not.
 
     Args:
-        answers: Values, each equal to one of ``golds``.
-        golds: Those of the gold answer.
-        formulas: The values in the problem's text.
-        equal: Whether a formula has the value of a gold answer.
-        is_rational: The gold answer is a number that can be worked out to the end.
+        gold: The gold answer.
+        answer: One that says the same.
+        problem: The problem's text.
+        equal: The comparison that they passed.
     """
-    parts = [(a, Counter(_leaves(a)), Counter(_leaves(_folded(a)))) for a in answers]
-    own_golds = [Counter(_leaves(gold)) for gold in golds]
-    room = max(leaves.total() for leaves in own_golds)
-    if is_rational and any((exact(gold) or 0).denominator > 1 for gold in golds):
-        room = max(room, 2)
-    held, own_held = list(map(parts_in, answers)), list(map(parts_in, golds))
-    for formula in formulas:
-        whole, leaves = parts_of(formula), Counter(_leaves(formula))
-        is_of_gold = any(leaves <= own for own in own_golds)
-        least = room + 1 if is_rational else max(room + 1, leaves.total())
-        is_padded = any(is_among(whole, each) for each in held) and not any(
-            is_among(whole, each) for each in own_held
-        )
-        # \frac{\sqrt6}{4}+\frac{\sqrt2}{4} is longer than \sin 75, and worked out
-        calls = set[str]() if is_rational or _has_root(formula) else _functions(formula)
-        is_doubtful = is_padded or any(
-            (own.total() >= least and calls <= _functions(answer))
-            or (not is_of_gold and (leaves <= own or leaves <= folded))
-            or (is_rational and _is_larger_fraction(answer, formula, golds))
-            # cos 15 where the question is sin 75, and the gold answer a root
-            or (_functions(answer) and _functions(formula) and not _functions(*golds))
-            for answer, own, folded in parts
-        )
-        if is_doubtful and _has_value(formula, golds, equal):
+    keys, formulas = formulas_of(problem)
+    golds, answers = [*_values(gold)], [*_values(answer)]
+    own = {key(each) for each in (gold, *golds)}
+    if answer.kind == "relation" or not answers:
+        answers.append(answer)
+    room = max(map(_size, golds), default=_size(gold))
+    is_open = not asks("rewriting", problem)
+    for each in answers:
+        text = key(each)
+        if text in own or (is_open and _is_numeral(each)):
+            continue
+        if text in keys:
+            return True
+        doubtful = [f for f in formulas if room < _size(each) >= _size(f)]
+        if any(_is_equal(equal, own_gold, f) for f in doubtful for own_gold in golds):
             return True
     return False
 
 
-def sides_of(gold: Node, answer: Node) -> list[Node]:
-    """Return the sides of ``sqrt(50) = 5 sqrt(2)``, each with the name before them; else none."""
-    name, value = answer.items if answer.kind == "label" else (None, answer)
-    is_identity = value.kind == "relation" and gold.kind not in STRUCTURES
-    if value.kind != "chain" and not is_identity:
-        return []
-    sides = [value.items[0]]
-    sides += [s for kind, s in zip(value.value, value.items[1:], strict=True) if kind == "="]
-    return [Node("label", (name, side)) if name else side for side in sides]
-
-
-def has_form(problem: str, gold: Node, answer: Node) -> bool:
-    """Return whether a value has the gold answer's factors or terms where a form is asked for."""
-    if _FACTOR.search(problem):
-        if sum(factors(answer).values()) < sum(factors(gold).values()):
-            return False
-        return _divides(gold) or not _divides(answer)  # x(x + 3 + 2/x) is not a factoring
-    is_quotient = _divides(answer) and _is_rational(answer) and _is_polynomial(gold)
-    if is_quotient and _DIVIDE.search(problem):
-        return False  # (x^2 - 4 + 3)/(x + 1) for x - 1
-    if _SIMPLIFY.search(problem) and 0 < max(_radicands(gold)) < max(_radicands(answer)):
-        return False  # sqrt(968)/2 for 11 sqrt(2)
-    has_fraction = any(each.kind in ("div", "pow") for each in nodes_of(gold))
-    is_rational_below = _RATIONAL_BELOW if has_fraction else _SIMPLIFY
-    if is_rational_below.search(problem) and _divides_by_root(answer) > _divides_by_root(gold):
-        return False  # 10/sqrt(5) for 2 sqrt(5)
-    if _COMMON.search(problem) and any(map(_divides_decimals, nodes_of(answer))):
-        return False  # 1.4/0.3
-    is_sum, is_expanded = bool(names_in(gold)) and _is_expanded(gold), _is_expanded(answer)
-    num_more = _num_terms(answer) - _num_terms(gold)
-    if is_sum and is_expanded and num_more > 0 and _JOIN.search(problem):
-        return False  # 15x + 1 - 81 for 15x - 80
-    return not _EXPAND.search(problem) or (num_more >= 0 and is_expanded >= is_sum)
-
-
-def is_worked(node: Node) -> bool:
-    """Return whether it is more than a number or a name."""
-    return is_worked(node.items[0]) if node.kind == "neg" else node.kind not in _PLAIN
-
-
-def is_done(answer: Node, golds: Sequence[Node]) -> bool:
-    """Return whether every operation that asks for work is one of the gold answer's."""
-    kinds = {each.kind for each in nodes_of(answer) if each.kind in ("sum", "prod", "det")}
-    kinds |= {each.kind for each in nodes_of(answer) if each.kind in _UNDONE and not names_in(each)}
-    return kinds <= {each.kind for gold in golds for each in nodes_of(gold)}
-
-
-def is_arithmetic(node: Node) -> bool:
-    """Return whether it has only numerals and rational arithmetic; ``2^{1/2}`` is a root."""
-    is_root = node.kind == "pow" and (exact(node.items[1]) or Fraction(0)).denominator > 1
-    return node.kind in _RATIONAL and not is_root and all(map(is_arithmetic, node.items))
-
-
-def _radicands(node: Node) -> Iterator[int]:
-    """Yield the sizes of the numbers under roots (of a fraction, both parts multiplied), and 0."""
-    yield 0
-    if _is_root(node):
-        value = exact(node.items[0]) or Fraction(0)
-        yield abs(value.numerator) * value.denominator
-    for item in node.items:
-        yield from _radicands(item)
-
-
-def _divides(node: Node) -> bool:
-    """Return whether a variable is below a fraction bar."""
-    below = node.items[1:] if node.kind == "div" else ()
-    if node.kind == "pow" and (exact(node.items[1]) or 0) < 0:
-        below = node.items
-    return bool(names_in(*below)) or any(map(_divides, node.items))
-
-
-def _is_polynomial(node: Node) -> bool:
-    """Return whether it is a polynomial with a name."""
-    return bool(names_in(node)) and not _divides(node) and _is_rational(node)
-
-
-def _is_rational(node: Node) -> bool:
-    """Return whether it has only numbers, names and arithmetic with whole exponents."""
-    power = exact(node.items[1]) if node.kind == "pow" else Fraction(1)
-    is_whole = power is not None and power.denominator == 1
-    return is_whole and node.kind in _FIELD and all(map(_is_rational, node.items))
-
-
-def _divides_by_root(node: Node) -> bool:
-    """Return whether a root is below a fraction bar, or a fraction below a root."""
-    below = node.items[1:] if node.kind == "div" else ()
-    if _is_root(node):
-        return (exact(node.items[0]) or Fraction(0)).denominator > 1
-    has_root = any(map(_is_root, nodes_of(Node("list", below))))
-    return has_root or any(map(_divides_by_root, node.items))
-
-
-def _is_root(node: Node) -> bool:
-    power = exact(node.items[1]) if node.kind == "pow" else None
-    return node.kind == "root" or (power is not None and power.denominator > 1)
-
-
-def _num_terms(node: Node) -> int:
-    return sum(map(_num_terms, node.items)) if node.kind in ("add", "sub", "neg") else 1
-
-
-def _divides_decimals(node: Node) -> bool:
-    return node.kind == "div" and any(map(decimals, node.items))
-
-
-def _is_expanded(node: Node) -> bool:
-    """Return whether it is a sum without a sum of names inside a product, power or fraction."""
-    if node.kind in ("add", "sub", "neg"):
-        return all(map(_is_expanded, node.items))
-    return not any(each.kind in ("add", "sub") and names_in(each) for each in nodes_of(node))
-
-
-def _has_value(formula: Node, golds: Sequence[Node], equal: Callable[[Node, Node], bool]) -> bool:
-    for gold in golds:
-        try:
-            if names_in(gold) <= names_in(formula) and equal(gold, formula):
-                return True
-        except NoValue:
-            continue
-    return False
-
-
-def _leaves(node: Node, inside: str = "") -> Iterator[Node]:
-    """Yield numerals and names, but no exponents of 1, terms of 0, powers of ten as factors."""
-    if node.kind == "fn":
-        yield Node("fn", value=node.value)
-    is_factor = inside in ("mul", "div")
-    if node.kind == "num":
-        if node.value.value not in _NEUTRAL.get(inside, ()):
-            yield Node("num", value=node.value.value)
-    elif not node.items:
-        yield node
-    elif not (is_factor and node.kind == "pow" and exact(node.items[0]) == 10):
-        for item in node.items:
-            yield from _leaves(item, node.kind)
-    elif exact(node.items[1]) is None:
-        yield from _leaves(node.items[1])
-
-
-def _folded(node: Node) -> Node:
-    """Return ``sqrt(241 + 1)`` with its arithmetic done."""
-    value = exact(node)
-    if value is not None:
-        return Node("num", value=Number(value))
-    return Node(node.kind, tuple(map(_folded, node.items)), node.value)
-
-
-def _is_larger_fraction(answer: Node, formula: Node, golds: Sequence[Node]) -> bool:
-    """Tell whether it is a fraction of the question, expanded: ``48/72`` for 24/36."""
-    sizes = [_bits(each) for each in (answer, formula, *golds)]
-    return sizes[0] >= sizes[1] > 0 and sizes[0] > max(sizes[2:])
-
-
-def _functions(*nodes: Node) -> set[str]:
-    """Return which of ``fn`` and ``log`` are in one of the trees."""
-    return {each.kind for each in nodes_of(Node("list", nodes))} & {"fn", "log"}
-
-
-def _has_root(node: Node) -> bool:
-    """Return whether a root stands in it, but not inside a function: sqrt(12) - tan 60."""
-    if node.kind in ("fn", "log"):
+def _is_equal(equal: Callable[[Node, Node], bool], gold: Node, formula: Node) -> bool:
+    try:
+        return names_in(gold) <= names_in(formula) and equal(gold, formula)
+    except NoValue:
         return False
-    return _is_root(node) or any(map(_has_root, node.items))
 
 
-def _bits(node: Node) -> int:
-    """Return the size of a fraction of two numerals; 0 for all else."""
-    if node.kind != "div" or any(item.kind != "num" for item in node.items):
-        return 0
-    return sum(item.value.value.numerator.bit_length() for item in node.items)
+def _values(node: Node) -> Iterator[Node]:
+    """Yield a tree's values: without names and units, members of lists, the bounds of a name."""
+    if (scaled := multiplied(node)).kind == "matrix":
+        node = scaled
+    if node.kind in ("label", "quantity"):
+        yield from _values(node.items[-1])
+    elif node.kind == "relation":
+        if any(each.kind == "sym" for each in node.items):
+            yield from (each for each in node.items if not names_in(each) and not is_infinite(each))
+        else:
+            yield from node.items
+    elif node.kind in STRUCTURES | {"chain"}:
+        for item in node.items:
+            yield from _values(item)
+    elif not is_infinite(node) and not str(node.value).startswith(r"\mathbb"):
+        yield node
+
+
+def _size(node: Node) -> int:
+    return sum(map(_size, node.items)) if node.items else 1
+
+
+def _is_numeral(node: Node) -> bool:
+    """Tell whether it is a number, mixed or not, or a fraction in lowest terms, signs aside."""
+    node = node.items[0] if node.kind == "neg" else node
+    if node.kind != "div":
+        return node.kind == "num" and not node.value.repeats
+    parts = [part.items[0] if part.kind == "neg" else part for part in node.items]
+    if any(part.kind != "num" for part in parts):
+        return False
+    top, bottom = (part.value.value for part in parts)
+    return top.denominator == bottom.denominator == 1 == math.gcd(int(top), int(bottom))

@@ -1,44 +1,74 @@
-"""Formulas: sums, products, powers, and what commands and scripts take."""
+"""Formulas: sums, products, powers, and atoms: numerals, brackets, roots, functions, matrices."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 
-from recipe.verify.maths.lexer import ACCENTS, FUNCTIONS, TEXT_POWER, Token
-from recipe.verify.maths.tree import Node, Number, Unread, num, whole
-from recipe.verify.maths.words import NUMBERS, read_suffix
+from recipe.verify.maths.lexer import ACCENTS, FUNCTIONS, TEXT_POWER, Token, vulgar
+from recipe.verify.maths.tree import (
+    Node,
+    Number,
+    Unread,
+    decimal,
+    names_in,
+    num,
+    points_of,
+    whole,
+)
+from recipe.verify.maths.units import CURRENCY_SIGNS, NUMBERS, read_suffix
 
 MAX_DEPTH = 40
-_MARKS = {r"\circ": r"\degree", r"\degree": r"\degree", "'": "'"}
 SEPARATORS = frozenset({",", ";", "and", "or"})
 RELATIONS = frozenset({"=", "<", ">", r"\le", r"\ge", r"\ne", r"\in", r"\approx", r"\equiv"})
-MODULI = frozenset({r"\pmod", r"\mod", r"\bmod"})
 STOPS = SEPARATORS | RELATIONS | {":", r"\cup", r"\cap", r"\setminus", "&", r"\\"}
 CLOSERS = frozenset({")", "]", "}", r"\}", r"\rfloor", r"\rceil"})
+_DEGREES = {r"\circ": r"\degree", r"\degree": r"\degree", "'": "'"}
 _SIGNS = {"+": "add", "-": "sub", r"\pm": "pm", r"\mp": "mp"}
 _CONSTANTS = {r"\pi": "pi", "e": "e", "i": "i"}
-_TEXT_MARKS = frozenset(r"/ ^ - ' per \degree % \$ \euro \pounds".split()) | {TEXT_POWER}  # 5 \$
-_MAX_SUFFIX_WORDS = 12
+_TEXT_MARKS = frozenset(
+    {*r"/ ^ - ' per \degree % *".split(), *CURRENCY_SIGNS, TEXT_POWER, r"\cdot"}
+)
+_MAX_SUFFIX = 50  # tokens
 _MAX_BITS = 4000  # of a numeral with a base
-_T = Node("sym", value="T")
-DELIMITED = {
+_MAX_DIGITS = 4000
+_REALS = r"sym:\mathbb{R}"
+_CONDITIONS = frozenset({"relation", "label", "list"})
+_TURNED = {"][": "][", "[[": "[)", "]]": "(]"}  # ]1, 2[ is an interval, (1, 2) may be a point
+_MATRICES = frozenset("pmatrix bmatrix matrix array smallmatrix".split())
+_SYSTEMS = frozenset({"cases", "aligned", "gathered"})
+_DELIMITED = {
     "(": "_bracket", "[": "_bracket", "]": "_bracket", r"\{": "_set", "|": "_bars",
     r"\lfloor": "_floor", r"\lceil": "_ceil", r"\frac": "_pair", r"\binom": "_pair",
     r"\sqrt": "_sqrt", r"\surd": "_surd", r"\cuberoot": "_surd", r"\infty": "_infinity",
-    r"\emptyset": "_emptyset", r"\sum": "_series", r"\prod": "_series",
+    r"\emptyset": "_emptyset",
 }  # fmt: skip
-_ATOMS = frozenset(DELIMITED) - {"[", "]", r"\{", "|", r"\emptyset"} | {
+_ATOMS = frozenset(_DELIMITED) - {"[", "]", r"\{", "|", r"\emptyset"} | {
     f"\\{name}" for name in FUNCTIONS | ACCENTS
-} | {r"\begin{pmatrix}", r"\begin{bmatrix}", r"\begin{matrix}", r"\begin{vmatrix}"}  # fmt: skip
+} | {rf"\begin{{{name}}}" for name in ("pmatrix", "bmatrix", "matrix")}  # fmt: skip
 
 
-class Cursor:
-    """A place in a list of tokens."""
+class Formulas:
+    """Reads formulas from a list of tokens; lists inside brackets are read by the subclass."""
 
-    def __init__(self, tokens: list[Token]) -> None:
+    def __init__(
+        self, tokens: list[Token], *, joins_thousands: bool, has_unit_letters: bool
+    ) -> None:
         self._tokens = list(tokens)
         self._at = 0
+        self._joins = joins_thousands
+        self._has_unit_letters = has_unit_letters  # 14 m is a length, not a product
+        self._word = ""  # between the elements that were read last
+        self._depth = 0
+        self._nested = 0  # inside any bracket
+        self._in_bars = 0
+        self._in_tuple = 0  # inside one, a sign pair is one value, not two members
+
+    def _element(self) -> Node:
+        raise NotImplementedError
+
+    def _elements(self, separators: frozenset[str]) -> list[Node]:
+        raise NotImplementedError
 
     def peek(self, ahead: int = 0) -> Token | None:
         """Return the token here, or some places ahead."""
@@ -71,34 +101,17 @@ class Cursor:
 
     def accept(self, text: str) -> bool:
         """Take the operator ``text`` if it is here."""
-        if self.text() == text:
-            self._at += 1
-            return True
-        return False
+        is_here = self.text() == text
+        self._at += is_here
+        return is_here
 
-    def _split_digit(self, token: Token) -> None:
-        """Leave all but the first digit of a numeral, as LaTeX does without braces."""
-        if len(token.text) > 1:
-            self._tokens.insert(self._at, Token("num", token.text[1:]))
-
-
-class Formulas(Cursor):
-    """Reads formulas; atoms are read by the subclass."""
-
-    def __init__(self, tokens: list[Token]) -> None:
-        super().__init__(tokens)
-        self._depth = 0
-        self._nested = 0  # inside any bracket
-        self._in_bars = 0
-        self._in_tuple = 0  # inside one, a sign pair is one value, not two members
-
-    def _atom(self) -> Node:
-        raise NotImplementedError
-
-    def _sum(self) -> Node:
+    def _deeper(self) -> None:
         self._depth += 1
         if self._depth > MAX_DEPTH:
             raise Unread("too deep")
+
+    def _sum(self) -> Node:
+        self._deeper()
         first = {"+": "", "-": "neg", r"\pm": "pm", r"\mp": "mp"}.get(self.text())
         if first is not None:
             self._at += 1
@@ -109,20 +122,20 @@ class Formulas(Cursor):
             node = Node(first, (num(0), node))
         while self.text() in _SIGNS:
             kind = _SIGNS[self.take().text]
+            is_negative = self.text() == "-"
             if kind in ("add", "sub") and self.text() in ("+", "-"):
-                is_negative = self.take().text == "-"
-                term = self._product()
-                term = Node("neg", (term,)) if is_negative else term
+                self._at += 1
             else:
-                term = self._product()
-            node = Node(kind, (node, term))
+                is_negative = False
+            term = self._product()
+            node = Node(kind, (node, Node("neg", (term,)) if is_negative else term))
         self._depth -= 1
         return node
 
     def _product(self) -> Node:
         node = self._signed()
         while True:
-            if self.text() in (r"\cdot", "*"):
+            if self.text() in (r"\cdot", "*") and not self._starts_unit():
                 self._at += 1
                 node = Node("mul", (node, self._signed()), "dot")
             elif self.text() == "/":
@@ -145,18 +158,16 @@ class Formulas(Cursor):
             return self.text(-1) == "!" or (is_after_name and self.text(1) == "^")
         if text == "|":
             return not self._in_bars
-        return text in _ATOMS
+        return text in _ATOMS and not self._starts_unit()
 
     def _signed(self) -> Node:
-        if self.text() in ("+", "-"):
-            self._depth += 1
-            if self._depth > MAX_DEPTH:
-                raise Unread("too deep")
-            is_negative = self.take().text == "-"
-            node = self._signed()
-            self._depth -= 1
-            return Node("neg", (node,)) if is_negative else node
-        return self._mixed()
+        if self.text() not in ("+", "-"):
+            return self._mixed()
+        self._deeper()
+        is_negative = self.take().text == "-"
+        node = self._signed()
+        self._depth -= 1
+        return Node("neg", (node,)) if is_negative else node
 
     def _mixed(self) -> Node:
         r"""Read a numeral with the fraction after it: ``1\frac12``, ``1 1/2``, ``1½``."""
@@ -164,20 +175,17 @@ class Formulas(Cursor):
         if first is None or first.kind != "num" or "." in first.text:
             return self._power()
         if self.kind(1) == "vulgar":
-            self._at += 1
-            part = self._atom()
-            return num(whole(first.text) + part.value.value)
-        is_slash = (
-            self.kind(1) == "num" and self.text(2) == "/" and self.kind(3) == "num"
-            and self._tokens[self._at + 1].is_spaced
-        )  # fmt: skip
-        if is_slash:
-            top, bottom = self._tokens[self._at + 1].text, self._tokens[self._at + 3].text
-            if top.isdigit() and bottom.isdigit() and 0 < whole(top) < whole(bottom):
-                self._at += 4
-                return num(whole(first.text) + Fraction(whole(top), whole(bottom)))
-            raise Unread("two numbers side by side")
-        if self.text(1) != r"\frac":
+            self._at += 2
+            return num(whole(first.text) + vulgar(self._tokens[self._at - 1].text))
+        second, fourth = self.peek(1), self.peek(3)
+        if second and fourth and second.is_spaced and self.text(2) == "/":
+            if second.kind == fourth.kind == "num":
+                top, bottom = second.text, fourth.text
+                if top.isdigit() and bottom.isdigit() and 0 < whole(top) < whole(bottom):
+                    self._at += 4
+                    return num(whole(first.text) + Fraction(whole(top), whole(bottom)))
+                raise Unread("two numbers side by side")
+        if self.text(1) != r"\frac" or self._suffix_words(self._at + 1):
             return self._power()
         self._at += 1
         node = self._power()
@@ -192,61 +200,47 @@ class Formulas(Cursor):
 
     def _power(self) -> Node:
         """Read an atom with what follows it: ``^``, ``_``, ``!``, primes, degrees."""
-        self._depth += 1
-        if self._depth > MAX_DEPTH:
-            raise Unread("too deep")
+        self._deeper()
         node = self._atom()
-        exponent: Node | None = None
+        is_raised = False
         while True:
             self._unwrap_mark()
             text = self.text()
             if text == "^":
-                if exponent is not None:
+                if is_raised:
                     raise Unread("two exponents")
                 self._at += 1
-                exponent = self._script()
+                node, is_raised = Node("pow", (node, self._script())), True
             elif text == "_":
                 node = self._indexed(node)
-            elif text == "'" and node.kind == "sym" and exponent is None:
+            elif text == "'" and node.kind == "sym":
                 self._at += 1
                 node = Node("sym", value=node.value + "'")
             elif text == "!" and self.text(1) != "!":
                 self._at += 1
-                node = Node("fact", (_raised(node, exponent),))
-                exponent = None
-            elif text == r"\degree" and self._is_degree_inside():
+                node, is_raised = Node("fact", (node,)), False
+            elif text == r"\degree" and (self._nested or not self._suffix_words(self._at)):
                 self._at += 1
                 node = Node("degree", (node,))
             else:
                 break
         self._depth -= 1
-        return _raised(node, exponent)
+        return node
 
     def _unwrap_mark(self) -> None:
         r"""Take ``^\circ`` and ``^{\circ}`` as ``\circ``, and primes likewise."""
-        if self.text() == "^" and self.kind(-1) == "num":
-            width = 3 if self.text(1) == "{" and self.text(3) == "}" else 1
-            if self.text(width // 2 + 1) in ("sym:o", "word:o", "run:o"):  # 90^{\text{o}}
-                self._tokens[self._at : self._at + width + 1] = [Token("op", r"\degree")]
-        if self.text() == "^" and self.text(1) in _MARKS:
-            self._tokens[self._at : self._at + 2] = [Token("op", _MARKS[self.text(1)])]
-        elif self.text() == "^" and self.text(1) == "{" and self.text(2) in _MARKS:
+        if self.text() == "^" and self.text(1) in _DEGREES:
+            self._tokens[self._at : self._at + 2] = [Token("op", _DEGREES[self.text(1)])]
+        elif self.text() == "^" and self.text(1) == "{" and self.text(2) in _DEGREES:
             if self.text(3) == "}":
-                self._tokens[self._at : self._at + 4] = [Token("op", _MARKS[self.text(2)])]
-
-    def _is_degree_inside(self) -> bool:
-        r"""Tell whether ``90^\circ`` is part of a formula, not a unit at an element's end."""
-        words = self._suffix_words(self._at)
-        return not words or self._nested > 0
+                self._tokens[self._at : self._at + 4] = [Token("op", _DEGREES[self.text(2)])]
 
     def _indexed(self, node: Node) -> Node:
         self.take("_")
         index = self._raw_script()
         if node.kind == "num":
             return _in_base(node.value, index)
-        if node.kind == "const" and node.value in ("e", "i"):
-            node = Node("sym", value=node.value)
-        if node.kind != "sym":
+        if node.kind not in ("sym", "const") or node.value == "inf":
             raise Unread("an index of no name")
         return Node("sym", value=f"{node.value}_{index}")
 
@@ -273,11 +267,16 @@ class Formulas(Cursor):
             raise Unread("an empty index")
         return " ".join(parts)
 
+    def _split_digit(self, token: Token) -> None:
+        """Leave all but the first digit of a numeral, as LaTeX does without braces."""
+        if len(token.text) > 1:
+            self._tokens.insert(self._at, Token("num", token.text[1:]))
+
     def _first_letter(self) -> Node:
         """Take the first of letters side by side, a product; leave the others as tokens."""
         letters = self.take().text
         self._tokens[self._at : self._at] = [Token("sym", letter) for letter in letters[1:]]
-        return symbol(letters[0])
+        return _symbol(letters[0])
 
     def _script(self) -> Node:
         """Read what follows ``^``: braces, or one atom with its sign; numerals are taken whole."""
@@ -289,11 +288,8 @@ class Formulas(Cursor):
                 raise Unread("no exponent")
             node = self._atom()
             return Node("neg", (node,)) if is_negative else node
-        if self.kind() == "run":
-            return self._first_letter()
         node = self._atom()
-        if self.text() == "^":  # 2^2^3
-            self._at += 1
+        if self.accept("^"):  # 2^2^3
             return Node("pow", (node, self._script()))
         return node
 
@@ -306,97 +302,368 @@ class Formulas(Cursor):
             self._at += 1
             self._split_digit(token)
             return num(whole(token.text[0]))
-        if token is not None and token.kind == "run":
-            return self._first_letter()
-        if token is not None and token.kind in ("sym", "vulgar"):
-            return self._atom()
-        if self.text() in (r"\sqrt", r"\frac", r"\infty"):
+        if self.kind() in ("run", "sym", "vulgar") or self.text() in (
+            r"\sqrt",
+            r"\frac",
+            r"\infty",
+        ):
             return self._atom()
         raise Unread("no argument")
 
     def _group(self, opener: str, closer: str) -> Node:
-        """Read one value inside delimiters."""
+        """Read one value inside delimiters; its commas separate thousands."""
         self.take(opener)
         self._nested += 1
         bars, self._in_bars = self._in_bars, 0
-        node = self._inner_sum()
+        node = self._sum()
+        if node.kind == "num" and node.value.value < 1000 and self.text() == ",":
+            node = self._thousands(str(node.value.value))
         self._nested -= 1
         self._in_bars = bars
         self.take(closer)
         return node
 
-    def _inner_sum(self) -> Node:
-        node = self._sum()
-        is_short = node.kind == "num" and node.value.value.numerator.bit_length() <= 10
-        if is_short and self.text() == "," and not node.value.decimals:
-            digits = str(node.value.value)  # of a half "1/2"
-            while self.text() == "," and self.kind(1) == "num" and len(digits) < 40:
-                group = self._tokens[self._at + 1].text
-                if len(group) != 3 or not group.isdigit():
-                    break
-                digits += group
-                self._at += 2
-            return num(whole(digits))
-        return node
+    def _thousands(self, digits: str) -> Node:
+        while self.text() == "," and self.kind(1) == "num" and "." not in digits:
+            group = self._tokens[self._at + 1]
+            if group.is_spaced or len(group.text.partition(".")[0]) != 3:
+                break
+            digits += group.text
+            self._at += 2
+        if len(digits) > 5000:
+            raise Unread("a numeral of more than 5000 digits")
+        return num(decimal(digits), len(digits.partition(".")[2]))
 
     def _end_of_element(self, start: int) -> int:
-        at = start
-        while at < len(self._tokens):
+        at, depth = start, 0
+        while at < min(len(self._tokens), start + _MAX_SUFFIX):
             token = self._tokens[at]
-            if token.kind == "op" and token.text in (STOPS | CLOSERS) and token.text != "}":
-                break
-            if token.text == "}" and token.kind == "op" and not _is_exponent_end(self._tokens, at):
-                break
+            if token.kind == "op":
+                depth += {"{": 1, "(": 1}.get(token.text, 0)
+                if token.text in STOPS or (token.text in CLOSERS and not depth):
+                    break
+                depth -= token.text in CLOSERS
             at += 1
         return at
 
     def _suffix_words(self, start: int) -> list[str]:
-        """Return the words up to the end of the element; empty when something else is there."""
+        r"""Return the words of a unit or noun up to the end of the element, else nothing.
+
+        Of ``\frac{\text{km}}{\text{h}}``, ``m\cdot s^{-1}`` and ``(apples)`` too.
+        """
         words: list[str] = []
-        for place in range(start, self._end_of_element(start)):
-            token = self._tokens[place]
-            if token.kind == "op" and token.text in ("{", "}"):
-                continue
-            is_power = token.kind == "num" and words and words[-1] == "^"
-            is_word = token.kind in ("word", "run", "sym") or is_power
-            if not is_word and not (token.kind == "op" and token.text in _TEXT_MARKS):
-                return []
-            if token.text == "-" or (words and words[-1].endswith("-")):  # push-ups is one word
-                is_word = words and (words[-1] + token.text).replace("-", "").isalpha()
-                if not is_word or token.is_spaced:
+        end = self._end_of_element(start)
+        if end == start + _MAX_SUFFIX:
+            return []
+        tokens = [e for e in self._tokens[start:end] if e.kind != "op" or e.text not in "{}"]
+        if tokens and tokens[0].text == "(" and tokens[-1].text == ")":
+            tokens = tokens[1:-1]
+        if tokens and tokens[0].text == r"\frac" and len(tokens) == 3:
+            tokens = [tokens[1], Token("op", "/"), tokens[2]]
+        for place, token in enumerate(tokens):
+            before = words[-1] if words else ""
+            if before == "^" and token.text == "-":
+                words[-1] = "^-"
+            elif before in ("^", "^-") and token.kind == "num":
+                words[-1:] = ["^", before[1:] + token.text]
+            elif token.text == "-" or before.endswith("-"):  # push-ups is one word
+                is_word = (before + token.text).replace("-", "").isalpha()
+                if not before or not is_word or token.is_spaced or token.kind == "num":
                     return []
                 words[-1] += token.text
-                continue
-            words.append("^" if token.text == TEXT_POWER else token.text)
-            if len(words) > _MAX_SUFFIX_WORDS:
+            elif token.kind in ("word", "run", "sym") or token.text in _TEXT_MARKS:
+                if token.text not in (r"\cdot", "*"):
+                    words.append("^" if token.text == TEXT_POWER else token.text)
+                elif not before and place or place == len(tokens) - 1:
+                    return []
+            else:
                 return []
         return words
 
     def _starts_unit(self) -> bool:
-        """Return whether letters after a value are its unit: the element's rest, and known."""
-        token, words = self.peek(), self._suffix_words(self._at)
+        """Return whether what follows a value is its unit: the element's rest, and known."""
+        words = self._suffix_words(self._at)
+        token = self.peek(1) if self.text() == r"\cdot" else self.peek()
+        if not words or token is None:
+            return False
+        inner = self.peek(2) if self.text() == r"\frac" else token
         # 6m is a product, and so is 6 m; "6 m/s" is a speed, 6 \Omega a resistance
-        if not token or (token.kind == "sym" and not (token.is_spaced and "/" in words)):
+        is_letter = inner is not None and inner.kind == "sym"
+        if is_letter and not self._has_unit_letters and not (token.is_spaced and "/" in words):
             return words == [r"\Omega"] and self.kind(-1) == "num" and self.text(-2) in ("", "=")
-        suffix = read_suffix(words) if words else None
+        suffix = read_suffix(words)
         return suffix is not None and bool(suffix.unit)
 
+    def _atom(self) -> Node:
+        token = self.take()
+        if token.kind == "num":
+            return self._numeral(token)
+        if token.kind == "vulgar":
+            return num(vulgar(token.text))
+        if token.kind == "sym":
+            return _symbol(token.text)
+        self._at -= 1
+        if token.kind == "run":
+            return self._first_letter()
+        if token.kind != "op":
+            raise Unread(token.text)
+        if token.text in _DELIMITED:
+            return getattr(self, _DELIMITED[token.text])()
+        name = token.text.removeprefix("\\")
+        if name in FUNCTIONS and token.text != name:
+            return self._function(name)
+        if name in ACCENTS and token.text != name:
+            return self._accent(name)
+        if token.text.startswith(r"\begin{"):
+            return self._matrix()
+        raise Unread(token.text)
 
-def symbol(text: str) -> Node:
-    """Return a variable or a constant."""
+    def _numeral(self, token: Token) -> Node:
+        text = token.text
+        _, point, decimals = text.partition(".")
+        if len(text) > 5000:
+            raise Unread("a numeral of more than 5000 digits")
+        is_line = self.text() in (r"\overline", r"\bar", r"\dot")
+        if point and is_line and "num" in (self.kind(1), self.kind(2)):
+            self._at += 1
+            is_group = self.accept("{")
+            cycle = self.take().text
+            if is_group:
+                self.take("}")
+            if not cycle.isdigit() or len(cycle) > 400 or len(decimals) > 400:
+                raise Unread("no repeating decimal")
+            size = Fraction(whole(cycle), 10 ** len(cycle) - 1) / 10 ** len(decimals)
+            return Node("num", value=Number(decimal(text) + size, repeats=True))
+        following = self.peek()
+        if following and following.kind == "sym" and following.text in "eE":
+            exponent = None if following.is_spaced else self._scientific(bool(point))
+            if exponent is not None and abs(exponent) + len(text) > _MAX_DIGITS:
+                raise Unread("a numeral of more digits than Python writes")
+            if exponent is not None:
+                value = decimal(text) * Fraction(10) ** exponent
+                return num(value, max(0, len(decimals) - exponent))
+        may_join = self._joins and not self._nested and text[0] != "0" and len(text) <= 3
+        if may_join and not point and self.text() == ",":
+            return self._thousands(text)
+        return num(decimal(text), len(decimals))
+
+    def _scientific(self, has_point: bool) -> int | None:
+        """Take the exponent of ``3.8e35``; ``None`` when ``e`` is a letter of a product."""
+        is_signed = self.text(1) in ("+", "-")
+        sign = -1 if self.text(1) == "-" else 1
+        token = self.peek(1 + is_signed)
+        if token is None or token.kind != "num" or token.is_spaced or not token.text.isdigit():
+            return None
+        if len(token.text) > 4:
+            raise Unread("an exponent of more than four digits")
+        if is_signed and not (has_point or len(token.text) > 1):
+            return None  # 2e-1 is 2e - 1
+        self._at += 2 + is_signed
+        return sign * int(token.text)
+
+    def _pair(self) -> Node:
+        kind = {r"\frac": "div", r"\binom": "binom"}[self.take().text]
+        return Node(kind, (self._argument(), self._argument()))
+
+    def _sqrt(self) -> Node:
+        self.take(r"\sqrt")
+        degree = self._group("[", "]") if self.text() == "[" else num(2)
+        token = self.peek()
+        if token is not None and token.kind == "num" and len(token.text) > 1:
+            raise Unread("a root of more than one digit without braces")
+        return Node(
+            "root", (self._group("(", ")") if self.text() == "(" else self._argument(), degree)
+        )
+
+    def _surd(self) -> Node:
+        degree = num(3 if self.take().text == r"\cuberoot" else 2)
+        if self.text() in ("(", "{"):
+            return Node(
+                "root", (self._group(self.text(), ")" if self.text() == "(" else "}"), degree)
+            )
+        if self.kind() not in ("num", "sym", "run"):
+            raise Unread("a root of nothing")
+        return Node("root", (self._atom(), degree))
+
+    def _infinity(self) -> Node:
+        self.take()
+        return Node("const", value="inf")
+
+    def _emptyset(self) -> Node:
+        self.take()
+        return Node("set")
+
+    def _bars(self) -> Node:
+        self.take("|")
+        self._in_bars += 1
+        self._nested += 1
+        node = self._sum()
+        self._in_bars -= 1
+        self._nested -= 1
+        self.take("|")
+        return Node("abs", (node,))
+
+    def _floor(self) -> Node:
+        return Node("floor", (self._group(r"\lfloor", r"\rfloor"),))
+
+    def _ceil(self) -> Node:
+        return Node("ceil", (self._group(r"\lceil", r"\rceil"),))
+
+    def _bracket(self) -> Node:
+        """Read ``(1, 2)``, ``[1, 2[``, ``(x + 1)``, ``[ABC]``, ``[[1, 0], [0, 1]]``."""
+        opener = self.take().text
+        self._nested += 1
+        self._in_tuple += 1
+        bars, self._in_bars = self._in_bars, 0
+        parts = self._elements(frozenset({",", ";"}))
+        self._in_tuple -= 1
+        self._nested -= 1
+        self._in_bars = bars
+        brackets = opener + self.take().text
+        if brackets in _TURNED and len(parts) == 2:
+            brackets = _TURNED[brackets]
+        elif brackets not in ("()", "[]", "[)", "(]"):
+            raise Unread(brackets)
+        if brackets == "[]" and all((p.kind, p.value) == ("tuple", "[]") for p in parts):
+            if len({len(part.items) for part in parts}) == 1:  # rows
+                return Node("matrix", tuple(replace(part, value="()") for part in parts))
+        if len(parts) == 1:
+            if brackets == "[]" and (points := points_of(parts[0])):
+                return Node("sym", value=f"[{points}]")  # the area of a polygon
+            if brackets != "()" and parts[0].kind != "matrix":
+                raise Unread("one value in square brackets")
+            if parts[0].kind in ("relation", "label", "word"):
+                raise Unread("a relation in brackets")
+            return parts[0]
+        return Node("tuple", tuple(parts), brackets)
+
+    def _set(self) -> Node:
+        self.take(r"\{")
+        self._nested += 1
+        outer, self._in_tuple = self._in_tuple, 0
+        name = self._bound_name()
+        separators = SEPARATORS if name else frozenset({",", ";"})
+        parts = [] if self.text() == r"\}" else self._elements(separators)
+        self._in_tuple = outer
+        self._nested -= 1
+        self.take(r"\}")
+        members = spliced(parts)
+        if not name:
+            return Node("set", members)
+        if names_in(*parts) != {name} or any(part.kind not in _CONDITIONS for part in parts):
+            raise Unread("a set by another condition")
+        return parts[0] if len(parts) == 1 else Node("list", members, self._word)
+
+    def _bound_name(self) -> str:
+        r"""Take ``x \mid`` or ``x \in \mathbb{R} :``, which a set's condition follows."""
+        name, is_bounded = self.peek(), self.text(1) == r"\in" and self.text(2) == _REALS
+        ahead = 3 if is_bounded else 1
+        if name is None or name.kind != "sym" or self.text(ahead) not in ("|", ":"):
+            return ""
+        self._at += ahead + 1
+        return name.text
+
+    def _accent(self, name: str) -> Node:
+        self.take()
+        if self.text() == "{":
+            inner = self._raw_script()
+        elif self.kind() in ("sym", "run"):
+            inner = self.take().text
+            while name in ("angle", "triangle") and self.kind() in ("sym", "run"):
+                inner += f" {self.take().text}"
+        else:
+            raise Unread(f"nothing under \\{name}")
+        compact = inner.replace(" ", "")
+        is_points = compact.isalpha() and (len(compact) == 1 or compact.isupper())
+        is_letter = compact[:1].isalpha() and compact[1:].lstrip("_").isdigit()
+        if not (is_points or is_letter or compact.startswith("\\")):
+            raise Unread(f"no name under \\{name}")
+        return Node("sym", value=f"\\{name}{{{compact}}}")
+
+    def _function(self, name: str) -> Node:
+        self.take()
+        base: Node | None = None
+        exponent: Node | None = None
+        while self.text() in ("^", "_"):
+            if (base if self.text() == "_" else exponent) is not None:
+                raise Unread("two scripts of one kind")
+            if self.take().text == "_":
+                base = self._argument() if self.kind() != "num" else self._atom()
+            else:
+                exponent = self._script()
+        if base is not None and name != "log":
+            raise Unread("a base of no logarithm")
+        argument = self._function_argument()
+        if exponent == Node("neg", (num(1),)):
+            if f"arc{name}" not in FUNCTIONS:
+                raise Unread("an inverse function")
+            return Node("fn", (argument,), f"arc{name}")
+        if name == "log":
+            node = Node("log", (argument, base if base is not None else num(10)))
+        elif name == "exp":
+            node = Node("pow", (Node("const", value="e"), argument))
+        else:
+            node = Node("fn", (argument,), name)
+        return Node("pow", (node, exponent)) if exponent is not None else node
+
+    def _function_argument(self) -> Node:
+        self._nested += 1
+        if self.text() in ("(", "{"):
+            node = self._group(self.text(), ")" if self.text() == "(" else "}")
+            if self.text() in ("^", "!"):
+                raise Unread("a power of an argument or of the function")
+        else:
+            node = self._signed()
+            while self._can_multiply() and not self._starts_function():
+                node = Node("mul", (node, self._power()))
+        self._nested -= 1
+        return node
+
+    def _starts_function(self) -> bool:
+        name = self.text().removeprefix("\\")
+        return self.text() == "(" or (name in FUNCTIONS and self.text() != name)
+
+    def _matrix(self) -> Node:
+        begin = self.take().text
+        name = begin[len(r"\begin{") : -1]
+        if name not in _SYSTEMS | _MATRICES:
+            raise Unread(begin)
+        rows: list[Node] = []
+        self._nested += 1
+        self._in_tuple += 1
+        while not self.text().startswith(r"\end{"):
+            cells = [self._element()]
+            while self.accept("&"):
+                cells.append(self._element())
+            rows.append(Node("tuple", tuple(cells), "()"))
+            if not self.accept(r"\\"):
+                break
+        self._in_tuple -= 1
+        self._nested -= 1
+        self.take(rf"\end{{{name}}}")
+        if not rows or len({len(row.items) for row in rows}) != 1:
+            raise Unread("rows of unequal length")
+        members = [row.items[0] for row in rows]
+        if len(rows[0].items) == 1 and (name in _SYSTEMS or (name == "array" and len(rows) == 1)):
+            return Node("list", spliced(members)) if len(members) > 1 else members[0]
+        if name in _SYSTEMS:
+            raise Unread("a function by cases")
+        return Node("matrix", tuple(rows))
+
+
+def spliced(parts: list[Node] | tuple[Node, ...]) -> tuple[Node, ...]:
+    r"""Return the members of a list, with the two values of a ``\pm`` as members of their own."""
+    return tuple(
+        item for part in parts for item in (part.items if part.kind == "list" else (part,))
+    )
+
+
+def _symbol(text: str) -> Node:
     return Node("const", value=_CONSTANTS[text]) if text in _CONSTANTS else Node("sym", value=text)
 
 
-def _is_exponent_end(tokens: list[Token], at: int) -> bool:
-    return at >= 3 and tokens[at - 2].text == "{" and tokens[at - 3].text == "^"
-
-
 def _in_base(digits: Number, index: str) -> Node:
-    """Return the numeral of these digits in the base ``8``, ``(8)``, ``eight`` or ``base 8``.
-
-    Raises:
-        Unread: The index is not a base, or the digits have a point.
-    """
+    """Return the numeral of these digits in the base ``8``, ``(8)``, ``eight`` or ``base 8``."""
     if index.startswith("( ") and index.endswith(" )"):
         index = index[2:-2]
     index = index.lower().removeprefix("base ")
@@ -406,20 +673,3 @@ def _in_base(digits: Number, index: str) -> Node:
     if not 2 <= base <= 36 or digits.decimals:
         raise Unread("an index of a number that is not a base")
     return Node("numeral", value=(str(digits.value.numerator), base))
-
-
-def _raised(node: Node, exponent: Node | None) -> Node:
-    """Return a power; for a bracket or matrix to the T, its columns as rows."""
-    if exponent is None:
-        return node
-    if exponent == _T and node.kind == "tuple" and node.value in ("()", "[]"):
-        return _column(node.items)
-    if exponent == _T and node.kind == "matrix" and len(node.items) == 1:
-        return _column(node.items[0].items)
-    if exponent == _T and node.kind == "matrix" and all(len(row.items) == 1 for row in node.items):
-        return Node("matrix", (Node("tuple", tuple(row.items[0] for row in node.items), "()"),))
-    return Node("pow", (node, exponent))
-
-
-def _column(cells: Sequence[Node]) -> Node:
-    return Node("matrix", tuple(Node("tuple", (cell,), "()") for cell in cells))

@@ -4,7 +4,7 @@ An answer is read whole or not at all. The lexer (``lexer``) gives every charact
 knows that it means nothing, the parser (``parser``) gives every token a place in a tree, and
 trees are compared by shape (``compare``) and value (``values``). What cannot be read
 is compared as text, so that an answer is never right because a part of it was overlooked.
-An answer of the right value that only repeats the question (``questions``) is wrong.
+An answer of the right value that only repeats the question (``copies``) is wrong.
 
 ``quick_verdict`` decides with exact fractions what needs no more and runs anywhere, in time linear
 in a capped length. ``grade_maths`` adds numeric evaluation; run it in a worker that can be killed.
@@ -14,75 +14,24 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal
 
-from recipe.verify.maths.around import changes_value, has_other, without_repeats
-from recipe.verify.maths.closeness import NeedsAlgebra
-from recipe.verify.maths.compare import Comparison
-from recipe.verify.maths.named import (
-    read_answer,
-    with_names,
-    without_form,
-)
-from recipe.verify.maths.questions import asks_for_several, is_finished, leaves_work
-from recipe.verify.maths.reading import Reading, read
-from recipe.verify.maths.tree import NoValue
-from recipe.verify.maths.words import NUMBERS
+from recipe.verify.maths.box import changes_value, has_other, last_box
+from recipe.verify.maths.compare import Comparison, with_name
+from recipe.verify.maths.copies import adds_operation, formulas_of, key, repeats_question, sides_of
+from recipe.verify.maths.question import asks_for_several
+from recipe.verify.maths.reading import Reading, read, read_answer
+from recipe.verify.maths.tree import Node, NoValue
+from recipe.verify.maths.values import NeedsAlgebra
 from recipe.verify.schema import Basis, Verdict
 
 # What the calling thread reads; a longer answer is left to the worker.
 _MAX_QUICK_CHARS = 300
 MAX_ANSWER_CHARS = 10_000
-
-_BOX = re.compile(r"\\boxed(?![A-Za-z])\s*")
-# Prose that speaks of the command: within \boxed{}, in \boxed format.
-_EMPTY_BOX = re.compile(r"\\boxed(?:\s*\{\s*\}|(?![A-Za-z]))")
-_INSIDE = re.compile(
-    r"\b(?:in|within|inside|into|with|using)(?: an?| the)?[\s`$\"'*(]{1,4}\Z", re.IGNORECASE
-)
-_FORMAT = re.compile(r"[`$\"'*]{0,2}\s(?:format|notation|environment|command|form|tag|macro)\b")
-_QUOTED_END = re.compile(r"(?<=\})|[`\"'.,;:)]")
-_BRACE = re.compile(r"(\\boxed(?![A-Za-z])\s*)\{|\\(?!\\boxed).|[{}]", re.DOTALL)
-# A mark after a box: \boxed{5}\%, $\boxed{60}$°, \boxed{12}_7; not a comment, temperature or note.
-_BASES = "|".join(NUMBERS)
-_MARK = re.compile(
-    r"(?:\$\$?|\\[)\],;! ]|\*\*|[ ~]){0,4}(\\%|%(?!\s*\n)"
-    r"|(?:\^\s?\{?\s?\\circ\s?\}?|°)(?!\s?(?:\\(?:text|mathrm)\{\s?)?[CFK]\b))"
-    r"|(_(?:\{(?:[2-9]|[12]\d|3[0-6])\}|(?:[2-9]|[12]\d|3[0-6])(?!\d)"
-    rf"|\{{(?:{_BASES})\}}"
-    rf"|(\{{)?\\(?:text|mathrm)\s?\{{\s?(?:base )?(?:[0-9]{{1,2}}|{_BASES})\s?\}}(?(3)\}})))"
-)
-_TAKES_NO_MARK = re.compile(r"(?:%|°|\\circ\s?\}?|_\{?\d+\}?)\s*$|.[-+]")
-# Between two boxes that are parts of one answer: nothing, or a comma, "and", "or".
-_GLUE = re.compile(
-    r"\}((?:[\s~$*,;]|\\[()\[\],;: ]|\\q?quad(?![a-z])"
-    r"|\\text\{(?:[\s,]{0,3}(?:and|or)|\s?,)\s?\}|and|or)*)\Z"
-)
-_PARTED = re.compile(r"(?<!\\)[,;]|and|or")
-_NAME = re.compile(r"(?<![A-Za-z0-9\\+*/^-])([A-Za-z](?:_\{?[0-9]\}?)?)\s?=\s?\Z")  # x = \boxed{2}
-_MAX_NAME = 12
-_MAX_GLUE, _MAX_SIDE_BY_SIDE = 200, 12
 _INTEGER = re.compile(r"([+-]?)([0-9]+)")
 _TOLERANCE_MARK = "(tolerance"
 _POSITIVE = re.compile(r"([0-9]*\.?[0-9]+(?:e[+-]?[0-9]{1,2})?)(%?)", re.IGNORECASE)
-
-
-@dataclass(frozen=True, slots=True)
-class Box:
-    """The last box of a response.
-
-    Attributes:
-        state: Whether there is one, and whether it ends.
-        text: Its content, empty unless ``closed``.
-        place: Where its command begins, and where its last brace ends.
-    """
-
-    state: Literal["absent", "open", "closed"]
-    text: str = ""
-    place: tuple[int, int] = field(default=(0, 0), compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,104 +91,6 @@ def grade_maths(
         return Verdict(0.0, "error", extracted)
 
 
-def last_box(response: str) -> Box:
-    r"""Find the last ``\boxed{...}``; braces inside may nest or be escaped.
-
-    An unbalanced last box, or ``\boxed`` without a brace, is ``open`` however many complete
-    boxes come before it: those are intermediate values. An empty one that prose speaks of
-    (``within \boxed{}``, ``in \boxed format``) does not count. A box inside another is part of it.
-    Boxes side by side, ``\boxed{2}`` and ``\boxed{3}``, are one answer, the list of their values;
-    so are ``x = \boxed{2}`` or ``x = \boxed{3}``. A box that only repeats the last one is left out
-    (``around.without_repeats``). More than twelve of them are ``open``. A percent sign, degrees and
-    a base right after a box are read as if they were in it.
-    """
-    last = _last_match(response)
-    if last is None:
-        return Box("absent")
-    if response[last : last + 1] != "{":
-        return Box("open")
-    stack: list[tuple[int, int]] = []  # of open braces: where a box begins and its content, or -1
-    closed: dict[int, tuple[int, int]] = {}  # the same of boxes, by their ends
-    around: frozenset[tuple[int, int]] = frozenset()  # the boxes around the last one, and itself
-    end = 0
-    for match in _BRACE.finditer(response):
-        if match[0].endswith("{") and match[0] != r"\{":
-            stack.append((match.start(), match.end()) if match[1] else (-1, -1))
-            if match.end() == last + 1:
-                around = frozenset(box for box in stack if box[0] >= 0)
-        elif match[0] == "}" and stack:
-            box = stack.pop()
-            if box[0] >= 0:
-                closed[match.end()] = box
-            if box in around:
-                end = match.end()
-    return _with_boxes_before(response, closed, end) if end else Box("open")
-
-
-def _with_boxes_before(response: str, closed: Mapping[int, tuple[int, int]], end: int) -> Box:
-    r"""Return the box that ends at ``end`` and those to its left, as one list.
-
-    Where it has a name, ``x = \boxed{2}``, the others need one too.
-    """
-    parts: list[tuple[str, str]] = []  # names and values, the last box first
-    start, at, link = closed[end][0], end, ", "
-    is_named = _NAME.search(response, max(0, start - _MAX_NAME), start) is not None
-    while at in closed and len(parts) < _MAX_SIDE_BY_SIDE:
-        begin, inside = closed[at]
-        name = _NAME.search(response, max(0, begin - _MAX_NAME), begin) if is_named else None
-        if is_named and name is None:
-            break
-        start, left = begin, name.start() if name else begin
-        parts.append((f"{name[1]} = " if name else "", response[inside : at - 1].strip()))
-        glue = _GLUE.search(response, max(0, left - _MAX_GLUE), left)
-        is_parted = glue is not None and (not glue[1] or _PARTED.search(glue[1]))
-        at = glue.start() + 1 if glue is not None and is_parted else -1
-        if glue is not None and at in closed and "or" in glue[1]:
-            link = r" \text{ or } "
-    if at in closed and len(parts) == _MAX_SIDE_BY_SIDE:
-        return Box("open")  # no answer has more parts, and none of them is left out
-    name, last = parts[0]
-    parts[0] = (name, last + _mark_after(response, end, last))
-    texts = without_repeats(parts[::-1])
-    text = link.join(texts) if len(texts) > 1 else texts[0].removeprefix(name)
-    return Box("closed", text, (start, end))
-
-
-def _mark_after(response: str, end: int, inside: str) -> str:
-    """Return a mark that belongs to the value in the box that ends at ``end``.
-
-    A base belongs to digits, the others to one number without a mark of its own.
-    """
-    mark = _MARK.match(response, end)
-    if mark is None or _TAKES_NO_MARK.search(inside) or not re.search(r"\d", inside):
-        return ""
-    return mark[1] or (mark[2] if inside.isdigit() else "")
-
-
-def _last_match(response: str) -> int | None:
-    """Return where the last box's brace must be; one only spoken of counts if it is alone."""
-    spoken_of = None
-    start = response.rfind(r"\boxed")
-    while start >= 0:
-        match = _BOX.match(response, start)
-        if match is not None and not _is_spoken_of(response, start):
-            return match.end()
-        spoken_of = match.end() if match is not None and spoken_of is None else spoken_of
-        start = response.rfind(r"\boxed", 0, start)
-    return spoken_of
-
-
-def _is_spoken_of(response: str, start: int) -> bool:
-    """Tell whether the command here holds nothing and the words around it speak of it."""
-    box = _EMPTY_BOX.match(response, start)
-    if box is None:
-        return False
-    if _FORMAT.match(response, box.end()):
-        return True
-    is_ended = _QUOTED_END.match(response, box.end()) is not None
-    return is_ended and _INSIDE.search(response, max(0, start - 20), start) is not None
-
-
 def compare(answer: str, candidate: str, problem: str = "") -> Equality:
     """Compare two answers by all means; slow.
 
@@ -251,12 +102,9 @@ def compare(answer: str, candidate: str, problem: str = "") -> Equality:
     if tolerance is None and (quick := _quick_equal(gold, candidate, problem)) is not None:
         return quick
     left = read(gold)
-    right = read_answer(candidate, left, problem)
-    if left.text == right.text:
-        return Equality(True, "text")
-    return _trees_equal(left, right, Comparison(problem=problem, tolerance=tolerance)) or Equality(
-        False, "text"
-    )
+    comparison = Comparison(problem=problem, tolerance=tolerance)
+    equality = _trees_equal(left, read_answer(candidate, left, problem), comparison)
+    return equality or Equality(False, "text")
 
 
 def equal(answer: str, candidate: str, problem: str = "") -> bool:
@@ -271,28 +119,31 @@ def is_text_only(answer: str) -> bool:
 
 def _trees_equal(gold: Reading, other: Reading, comparison: Comparison) -> Equality | None:
     """Compare readings; ``None`` if the answer has none, or its value cannot be told."""
-    known = False
-    golds = gold.trees
-    if len(golds) > 1 and not asks_for_several(comparison.problem):
-        golds = golds[:1]  # `1,234` is one number where one is asked for
-    again = Comparison(tolerance=comparison.tolerance, is_quick=comparison.is_quick).equal
-    is_near = comparison.tolerance is not None
-    for gold_tree in golds:
-        for tree in other.trees:
-            right = with_names(tree, gold_tree, comparison.problem)
-            left = without_form(gold_tree, right)
-            comparison.ignored.clear()
-            if leaves_work(left, right):
-                known = True
-                continue
-            try:
-                is_equal = comparison.equal(left, right)
-            except NoValue:
-                continue
-            known = True
-            if is_equal and is_finished(left, right, comparison.problem, again, is_near=is_near):
-                return Equality(True, _basis(comparison), "; ".join(comparison.ignored)[:200])
+    if gold.text == other.text:
+        return Equality(True, "text")
+    known, problem = False, comparison.problem
+    # `1,234` is one number where one is asked for
+    golds = gold.trees if asks_for_several(problem) else gold.trees[:1]
+    pairs = [
+        (left, _with_asked_name(right, left, problem)) for left in golds for right in other.trees
+    ]
+    for left, right in pairs:
+        comparison.ignored.clear()
+        # The sides of sqrt(50) = 5 sqrt(2) have to be equal, and one has to be finished.
+        sides = [each for each in sides_of(right) if not adds_operation(left, each)]
+        try:
+            is_equal = bool(sides) and comparison.equal(left, right)
+        except NoValue:
+            continue
+        known = True
+        again = Comparison(tolerance=comparison.tolerance, is_quick=comparison.is_quick).equal
+        if is_equal and not all(repeats_question(left, each, problem, again) for each in sides):
+            return Equality(True, _basis(comparison), "; ".join(comparison.ignored)[:200])
     return Equality(False, _basis(comparison)) if known else None
+
+
+def _with_asked_name(answer: Node, gold: Node, problem: str) -> Node:
+    return with_name(answer, gold, lambda name: key(name) in formulas_of(problem)[0])
 
 
 def _basis(comparison: Comparison) -> Basis:
@@ -315,10 +166,8 @@ def _quick_equal(gold: str, candidate: str, problem: str) -> Equality | None:
     try:
         left = read(gold)
         right = read_answer(candidate, left, problem)
-        if left.text == right.text:
-            return Equality(True, "text")
         if not left.trees or not right.trees:
-            return Equality(False, "text")
+            return Equality(left.text == right.text, "text")
         return _trees_equal(left, right, Comparison(problem=problem, is_quick=True))
     except NeedsAlgebra:
         return None

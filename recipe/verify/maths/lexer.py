@@ -43,7 +43,7 @@ _UNICODE = {
     "⟨": r"\langle ", "⟩": r"\rangle ", "∨": r"\lor ", "∖": r"\setminus ", "∣": "|",
     "\u3002": ".", "\u3001": ", ", "\ufe63": "-", "\u200b": "", "\ufeff": "", "\u2060": "",
     "\u00a0": " ", "\u2009": " ", "\u202f": " ", "\u2002": " ", "\u2003": " ", "\u2005": " ",
-    "\u2236": ":",
+    "\u2236": ":", "￥": "¥",
 }  # fmt: skip
 _GREEK = (
     "alpha beta gamma delta epsilon varepsilon zeta eta theta vartheta iota kappa lambda mu nu xi "
@@ -88,8 +88,7 @@ FUNCTIONS = frozenset(
 ACCENTS = frozenset("vec hat bar overline tilde dot underline widehat angle triangle".split())
 _KNOWN = FUNCTIONS | ACCENTS | frozenset(
     "frac binom sqrt surd cuberoot le ge ne cdot ldots emptyset degree setminus lor land circ "
-    "approx infty cup cap in pm mp euro pounds lfloor rfloor lceil rceil R sum prod max min "
-    "equiv pmod mod bmod".split()
+    "approx infty cup cap in pm mp euro pounds lfloor rfloor lceil rceil R equiv".split()
 )  # fmt: skip
 _NOTHING = frozenset(
     "left right displaystyle textstyle scriptstyle limits nolimits big Big bigg Bigg bigl bigr "
@@ -100,7 +99,7 @@ _NOTHING = frozenset(
 _TEXT_COMMANDS = frozenset(
     "text mbox hbox textbf textit textrm textsf textsc textnormal textup textmd emph mathrm "
     "mathbf mathit mathsf mathtt texttt mathnormal boldsymbol bm operatorname mathbb mathcal "
-    "mathscr pmb".split()
+    "mathscr pmb ce".split()
 )  # fmt: skip
 _IN_TEXT = frozenset(
     "text mbox hbox textbf textit textrm textsf textsc textnormal textup textmd texttt emph "
@@ -116,8 +115,20 @@ SHORT_WORDS = frozenset(
     "if are non".split()
 )
 _UNIT_LETTERS = frozenset("mgshlLNJWVAKCF")
-_UNIT_PART = rf"(?:[A-Za-z]{{2,5}}|[{''.join(sorted(_UNIT_LETTERS))}])(?:\^(?:[23]|\{{[23]\}}))?"
-_UNIT_OR_PRODUCT = re.compile(rf"(?=.*[/^]){_UNIT_PART}(?:/{_UNIT_PART})?")  # \mathrm{m/s}
+_UNIT_PART = (
+    rf"(?:[A-Za-z]{{2,5}}|[{''.join(sorted(_UNIT_LETTERS))}])"
+    r"(?:\^(?:-?[1-4]|\{-?[1-4]\}))?"
+)
+# \mathrm{m/s}, \mathrm{m\cdot s^{-1}}
+_UNIT_OR_PRODUCT = re.compile(
+    rf"(?=.*[/^ ~\\]){_UNIT_PART}(?:(?:[ ~/]|\\[,; ]|\\cdot){{1,3}}{_UNIT_PART}){{0,3}}"
+)
+
+# Letters of other scripts make words: Cyrillic, accented Latin, kana, Chinese, Hangul.
+_FOREIGN = (
+    "\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u024f\u0400-\u04ff\u3041-\u30ff\u4e00-\u9fff\uac00-\ud7a3"
+)
+_SI = re.compile(r"\\(?:SI|qty)\s?\{([^{}]*)\}\s?\{([^{}]*)\}|\\(?:si|unit)\s?\{([^{}]*)\}")
 
 # Between thousands: 1{,}000, 1\,000, 1{\ }000, 1\!,\!000.
 _THIN = (
@@ -139,10 +150,11 @@ _MASTER = re.compile(
     r"|(?P<delimiter>\\[()\[\]])"
     r"|(?P<row>\\\\\[-?[0-9.]{1,5}\s?(?:em|ex|pt|mm|cm|in|px)\])"
     r"|(?P<escape>\\[{}%$|\\&#_])"
+    rf"|(?P<foreign>[A-Za-z]*[{_FOREIGN}][A-Za-z{_FOREIGN}]*)"
     r"|(?P<letters>[A-Za-z]+)"
     r"|(?P<super>[⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻ⁿ]+)|(?P<sub>[₀₁₂₃₄₅₆₇₈₉]+)"
     r"|(?P<relation>\*\*|<=|>=|!=|=>|==|&=)"
-    r"|(?P<op>[-+*/^_(){}\[\]|,;:=<>!'&%$.])"
+    r"|(?P<op>[-+*/^_(){}\[\]|,;:=<>!'&%$.₹¥₩₽])"
 )
 _CLOCK = re.compile(
     r"(\{?:\}?\s?[0-9]{2}|(?<![0-9.,:])(?:1[0-2]|[1-9])(?=[\s~]{0,2}\\text\{|\s[ap]\.m)"
@@ -152,6 +164,7 @@ _CLOCK = re.compile(
 _GROUPED = re.compile(r"[1-9][0-9]{0,2}(?:,[0-9]{3})+(?![0-9])(?:\.[0-9]+)?")
 _RELATIONS = {"**": "^", "<=": r"\le", ">=": r"\ge", "!=": r"\ne", "&=": "="}
 TEXT_POWER = r"\text^"  # of a unit, never of a number
+_EDGES = re.compile(r"\A(?:[\s~]|\\[,;: ])+|[\s~]+\Z")
 _DOLLAR, _IN_NUMBER = re.compile(r"(?<!\\)\$"), re.compile(r"[^0-9.]")
 
 
@@ -162,7 +175,13 @@ def tokens(text: str) -> list[Token]:
 
 def spelled(text: str) -> str:
     """Spell signs as LaTeX does: ``≤`` as a command, full-width ones as ASCII."""
-    return with_clock(text.translate(_TRANSLATION))
+    return with_clock(_SI.sub(_with_unit, text).translate(_TRANSLATION))
+
+
+def _with_unit(found: re.Match[str]) -> str:
+    r"""Write ``\SI{3}{\metre\per\second}`` as a number and words."""
+    unit = re.sub(r"\\([a-z]+)", r" \1 ", found[2] or found[3] or "").replace(".", " ")
+    return rf"{found[1] or ''}\text{{ {unit}}}"
 
 
 def with_clock(text: str) -> str:
@@ -253,6 +272,8 @@ class _Lexer:
             self._put("op", "and" if name == "land" else "or")
         elif not name[0].isalpha():
             self._put("op", r"\$" if name == "$" else name)
+        elif name in ("square", "Box"):
+            self._put("sym", r"\square")
         elif name == "R":
             self._put("sym", r"\mathbb{R}")
         else:
@@ -263,7 +284,7 @@ class _Lexer:
         if content is None or self._depth >= _MAX_DEPTH:
             self._put("other", f"\\{name}")
             return
-        stripped = content.strip()
+        stripped = _EDGES.sub("", content)
         if name in ("mathbb", "mathcal", "mathscr"):
             is_letter = len(stripped) == 1 and stripped.isalpha() and stripped.isascii()
             self._put("sym" if is_letter else "other", f"\\{name}{{{stripped}}}")
@@ -350,6 +371,9 @@ class _Lexer:
             self._put("word", text)
         else:
             self._put("run", text)
+
+    def _foreign(self, text: str) -> None:
+        self._put("word", text)
 
     def _super(self, text: str) -> None:
         self._put("op", "^")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
@@ -11,7 +11,6 @@ from recipe.verify.maths.tree import EXACT, Node, NoValue, exact, num
 
 _MAX_LOG10 = 10**15  # of an exponent's result: 10^{10^{15}} still has a place on the scale
 _MAX_GAMMA_DIGITS = 400  # beyond, one value takes a second
-_MAX_TERMS = 2000  # of a sum or product
 GUARD = 25
 _MAX_DIGITS = 6000
 _BASE_DIGITS = 60
@@ -32,7 +31,6 @@ class Evaluation:
         self.point = point
         self.sizes: list[float] = []  # log10 of the sizes of all terms
         self.scale: Any = None  # the largest term
-        self.num_terms = 0  # of all sums and products
 
     def log10(self, value: Any) -> float:
         """Return the logarithm of the size of a value that is not 0."""
@@ -58,19 +56,19 @@ class Evaluation:
         Raises:
             NoValue: It has none within the limits.
         """
-        method = getattr(self, f"_{node.kind}", None)
-        if method is None:
-            raise NoValue(node.kind)
         if node.kind == "degree":
             factor = self.mp.pi / 180 if in_function else 1
             return self.value(node.items[0]) * factor
         if node.kind in ("add", "sub", "neg", "mul"):
+            method = getattr(self, f"_{node.kind}")
             result = method(*(self.value(item, in_function=in_function) for item in node.items))
         elif node.kind == "div":
             top = self.value(node.items[0], in_function=in_function)
             result = top / self.not_zero(node.items[1], in_function=in_function)
-        else:
+        elif (method := getattr(self, f"_{node.kind}", None)) is not None:
             result = method(node)
+        else:
+            raise NoValue(node.kind)
         if not self.mp.isfinite(result):
             raise NoValue("infinite")
         if result != 0 and abs(self.log10(result)) > _MAX_LOG10:
@@ -105,9 +103,6 @@ class Evaluation:
 
     def _mul(self, a: Any, b: Any) -> Any:
         return a * b
-
-    def _div(self, a: Any, b: Any) -> Any:
-        raise AssertionError("read with its surroundings")
 
     def not_zero(self, node: Node, *, in_function: bool = False, may_be_zero: bool = False) -> Any:
         """Return a value that a function singular at 0 will take.
@@ -229,50 +224,6 @@ class Evaluation:
         if abs(value - nearest) < self.mp.mpf(10) ** (GUARD - self.digits) * max(1, abs(value)):
             return nearest  # a whole number, but for rounding
         return step(value)
-
-    def _degree(self, node: Node) -> Any:
-        raise AssertionError("read with its surroundings")
-
-    def _det(self, node: Node) -> Any:
-        rows = [row.items for row in node.items]
-        if len(rows) != len(rows[0]) or len(rows) > 4:
-            raise NoValue("no determinant")
-        return self._determinant([[self.value(cell) for cell in row] for row in rows])
-
-    def _determinant(self, rows: list[list[Any]]) -> Any:
-        if len(rows) == 1:
-            return rows[0][0]
-        total = self.mp.mpf(0)
-        for column, cell in enumerate(rows[0]):
-            minor = [row[:column] + row[column + 1 :] for row in rows[1:]]
-            total = self._add(total, (-1) ** column * cell * self._determinant(minor))
-        return total
-
-    def _sum(self, node: Node) -> Any:
-        total = self.mp.mpf(0)
-        for term in self._terms(node):
-            total = self._add(total, term)
-        return total
-
-    def _prod(self, node: Node) -> Any:
-        total = self.mp.mpf(1)
-        for term in self._terms(node):
-            total *= term
-        return total
-
-    def _terms(self, node: Node) -> Iterator[Any]:
-        name, low, high, body = node.items
-        first, last = exact(low), exact(high)
-        if first is None or last is None or first.denominator != 1 or last.denominator != 1:
-            raise NoValue("limits that are not whole numbers")
-        self.num_terms += max(0, int(last - first))
-        if self.num_terms > _MAX_TERMS or name.value in self.point:
-            raise NoValue("too many terms")
-        outer = self.point
-        for number in range(int(first), int(last) + 1):
-            self.point = {**outer, name.value: self.mp.mpf(number)}
-            yield self.value(body)
-        self.point = outer
 
 
 def evaluate(node: Node, digits: int, point: Mapping[str, Any]) -> tuple[Any, Evaluation]:

@@ -13,14 +13,13 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from recipe.verify.maths.atoms import Atoms, in_degrees, spliced
 from recipe.verify.maths.formulas import (
     CLOSERS,
-    MAX_DEPTH,
-    MODULI,
     RELATIONS,
     SEPARATORS,
     STOPS,
+    Formulas,
+    spliced,
 )
 from recipe.verify.maths.lexer import Token
 from recipe.verify.maths.tree import (
@@ -28,39 +27,45 @@ from recipe.verify.maths.tree import (
     Node,
     Unread,
     exact,
+    has_bare_degree,
     has_sign_pair,
     is_name,
     names_in,
     num,
     with_sign,
+    without_bare_degrees,
 )
-from recipe.verify.maths.words import (
+from recipe.verify.maths.units import (
+    CURRENCY_SIGNS,
     TOTALS,
     Suffix,
     is_rate,
-    is_share,
+    kind_of,
+    name_of,
     number_of,
     read_counted,
     read_suffix,
 )
 
-_CURRENCIES = {r"\$": "$", r"\euro": "€", r"\pounds": "£"}
 _CHOICE = frozenset("ABCDEFGHIJ")
-_DEGREES = (("degree", 1),)
+_ALL_BUT = re.compile(
+    r"(?i)(?:all )?real(?: number)?s (?:except|but|excluding|other than)(?: for)?"
+)
 _MAX_LEVELS = 150
 
 
-def parse(tokens: list[Token], *, joins_thousands: bool) -> Node:
+def parse(tokens: list[Token], *, joins_thousands: bool, has_unit_letters: bool = False) -> Node:
     """Return the tree of an answer.
 
     Args:
         tokens: As the lexer made them.
         joins_thousands: Read ``312,123,231`` as one number; otherwise as a list of three.
+        has_unit_letters: Read letters after a number as its unit where they can be one.
 
     Raises:
         Unread: Some token has no place.
     """
-    parser = _Parser(tokens, joins_thousands)
+    parser = _Parser(tokens, joins_thousands=joins_thousands, has_unit_letters=has_unit_letters)
     node = parser.answer()
     if parser.peek() is not None:
         raise Unread(parser.text())
@@ -82,12 +87,11 @@ def _check_parts(node: Node, level: int = 1) -> None:
     for item in node.items:
         _check_parts(item, level + 1)
         if node.kind not in STRUCTURES | {"chain"} and item.kind in STRUCTURES:
-            is_scaled = item.kind == "matrix" and node.kind in ("mul", "div", "neg")
-            if not is_scaled and node.kind != "det":
+            if item.kind != "matrix" or node.kind not in ("mul", "div", "neg"):
                 raise Unread(f"{item.kind} in {node.kind}")
 
 
-class _Parser(Atoms):
+class _Parser(Formulas):
     def answer(self) -> Node:
         r"""Read elements between commas, semicolons, ``and``, ``or``; skip a first ``=``."""
         if not self.accept("="):
@@ -100,21 +104,13 @@ class _Parser(Atoms):
             return parts[0]
         if word == "or" and len({*map(exact, parts)}) == 1 and exact(parts[0]) is not None:
             return Node("chain", tuple(parts), ("=",) * (len(parts) - 1))  # 1/2 or 0.5
-        names = sum(p.kind == "label" or p.value == ("=",) for p in parts)
-        first = parts[0]
-        parts = _excluded(parts, word)
+        names = {part.items[0] for part in parts if part.kind == "label"}
         is_bounded = any(part.kind == "relation" for part in parts)
-        if (
-            first.kind == "label"
-            and not is_bounded
-            and (
-                names == 1 or all(p.kind == "label" and p.items[0] == first.items[0] for p in parts)
-            )
-        ):
+        if parts[0].kind == "label" and len(names) == 1 and not is_bounded:
             # x = 1, 2 and x = 1, x = 2: one name for all
-            values = tuple(p.items[1] if p.kind == "label" else p for p in parts)
-            return Node("label", (first.items[0], Node("list", spliced(values))))
-        return Node("list", spliced(tuple(parts)), word)
+            values = [p.items[1] if p.kind == "label" else p for p in parts]
+            return Node("label", (parts[0].items[0], Node("list", spliced(values))))
+        return Node("list", spliced(_excluded(parts, word)), word)
 
     def _elements(self, separators: frozenset[str]) -> list[Node]:
         """Read the parts and, in ``_word``, whether ``and`` or ``or`` is between them."""
@@ -125,31 +121,21 @@ class _Parser(Atoms):
                 words.add(self.take().text)
                 if self.text() in ("and", "or") and self.text() in separators:
                     words.add(self.take().text)
-                self._refuse_digits_of_a_number()
-                if self.peek() is None and self.text(-1) in (",", ";", r"\\"):
+                token = self.peek()
+                if token is None and self.text(-1) in (",", ";", r"\\"):
                     break
+                is_group = token is not None and re.fullmatch(r"0[0-9]{2}", token.text)
+                if token and is_group and self.text(-1) == "," and not token.is_spaced:
+                    raise Unread(token.text)  # digits of the number before it
             parts.append(self._element())
             if self.text() not in separators:
                 break
         self._word = "".join(sorted(words & {"and", "or"}))
         return parts
 
-    def _refuse_digits_of_a_number(self) -> None:
-        """Refuse ``,000``, which groups the digits of a number, whatever is before it.
-
-        Raises:
-            Unread: It is here.
-        """
-        token = self.peek()
-        if token is not None and token.kind == "num" and not token.is_spaced:
-            if self.text(-1) == "," and re.fullmatch(r"0[0-9]{2}", token.text):
-                raise Unread(token.text)
-
     def _element(self) -> Node:
         """Read a set or a chain of relations between sets."""
-        self._depth += 1
-        if self._depth > MAX_DEPTH:
-            raise Unread("too deep")
+        self._deeper()
         sides, relations = [self._sets()], []
         while self.text() in RELATIONS:
             relations.append(self.take().text)
@@ -165,7 +151,9 @@ class _Parser(Atoms):
             node = replace(node, kind="minus")
         while self.text() in (r"\cup", r"\cap", r"\setminus"):
             kind = {r"\cup": "union", r"\cap": "inter", r"\setminus": "minus"}[self.take().text]
-            node = Node(kind, (node, self._ratio()))
+            right = self._ratio()
+            same = node.items if node.kind == kind == "union" else (node,)
+            node = Node(kind, (*same, right))
         return node
 
     def _ratio(self) -> Node:
@@ -179,20 +167,16 @@ class _Parser(Atoms):
         words = None if is_negative else self._words()
         if words is not None:
             return words
-        if not is_negative and self.text() in ("-", "+") and self._is_currency(1):
+        if not is_negative and self.text() in ("-", "+") and self._currency(1):
             is_negative = self.take().text == "-"
-        currency = _CURRENCIES[self.take().text] if self._is_currency() else ""
+        currency = self._currency()
+        self._at += bool(currency)
         node = self._sum()
         suffix = self._suffix(currency)
-        if suffix is None or suffix.unit == _DEGREES:
-            inner = in_degrees(node, is_marked=suffix is not None)
-            if inner is not None:
-                node, suffix = inner, suffix or read_suffix([r"\degree"])
+        if (suffix is None or suffix.unit == (("degree", 1),)) and has_bare_degree(node):
+            node, suffix = without_bare_degrees(node), read_suffix([r"\degree"])
         if currency:
             suffix = _in_currency(currency, suffix)
-        if self.text() in MODULI and node.kind == "num" and not is_negative and not currency:
-            self._at += 1
-            return Node("residue", (node, self._atom()))
         return _quantity(Node("neg", (node,)) if is_negative else node, suffix)
 
     def _takes_negative(self) -> bool:
@@ -203,37 +187,51 @@ class _Parser(Atoms):
         self._at += is_alone
         return is_alone
 
-    def _is_currency(self, ahead: int = 0) -> bool:
-        return self.text(ahead) in _CURRENCIES
+    def _currency(self, ahead: int = 0) -> str:
+        r"""Return the unit of ``\$``, ``₹`` or ``Rs`` before a number, else nothing."""
+        token = self.peek(ahead)
+        if token is None or self.kind(ahead + 1) == "":
+            return ""
+        if token.kind == "op":
+            return CURRENCY_SIGNS.get(token.text, "")
+        is_money = token.kind in ("word", "run") and self.kind(ahead + 1) == "num"
+        return token.text if is_money and kind_of(name_of(token.text) or "") == "money" else ""
 
     def _words(self) -> Node | None:
         """Return an element made of words alone: ``no solution``, ``(B)``, ``three million``."""
         start = self._at
         if self.text() == "(" and self.kind(1) in ("word", "sym") and self.text(2) == ")":
             letter = self._tokens[self._at + 1]
-            if letter.text in _CHOICE and not self._is_product_ahead(3):
+            is_alone = self.peek(3) is None or self.text(3) in (STOPS | CLOSERS)
+            if letter.text in _CHOICE and is_alone:
                 self._at += 3
                 return Node("word", value=letter.text)
+        if self._currency():
+            return None
         found: list[str] = []
         while self.kind() == "word" or (found and self.text() in ("-", "'")):
-            if (
-                "-" in (self.text(), found[-1] if found else "")
-                and self._tokens[self._at].is_spaced
-            ):
+            is_joint = "-" in (self.text(), found[-1] if found else "")
+            if is_joint and self._tokens[self._at].is_spaced:
                 raise Unread("a difference of words")
             found.append(self.take().text)
         if not found:
             return None
         at_end = self.peek() is None or self.text() in STOPS or self.text() in CLOSERS
         joined = " ".join(found).replace(" - ", "-").replace(" ' ", "'")
-        if at_end and "-" != found[-1] != "'":
-            words = joined.split(" ")
-            value = number_of(words)
-            if value is not None:
-                return num(value)
-            counted = read_counted(words)
-            return _quantity(num(counted[0]), counted[1]) if counted else Node("word", value=joined)
-        return self._counted_words(start, found)
+        if _ALL_BUT.fullmatch(joined) and not at_end:
+            return Node("minus", (Node("sym", value=r"\mathbb{R}"), Node("set", self._excepted())))
+        if not at_end or found[-1] in ("-", "'"):
+            return self._counted_words(start, found)
+        words = joined.split(" ")
+        value = number_of(words)
+        if value is not None:
+            return num(value)
+        counted = read_counted(words)
+        return _quantity(num(counted[0]), counted[1]) if counted else Node("word", value=joined)
+
+    def _excepted(self) -> tuple[Node, ...]:
+        parts = self._elements(SEPARATORS)
+        return spliced([part.items[1] if part.kind == "label" else part for part in parts])
 
     def _counted_words(self, start: int, found: list[str]) -> Node:
         """Return a number in words with a suffix: ``five percent``, ``three km/h``."""
@@ -245,10 +243,6 @@ class _Parser(Atoms):
                 if suffix is not None:
                     return Node("quantity", (num(value),), suffix)
         raise Unread("words and formulas")
-
-    def _is_product_ahead(self, ahead: int) -> bool:
-        token = self.peek(ahead)
-        return token is not None and self.text(ahead) not in (STOPS | CLOSERS)
 
     def _suffix(self, currency: str = "") -> Suffix | None:
         """Take the words between the value and the end of the element."""
@@ -275,13 +269,10 @@ def _in_currency(currency: str, suffix: Suffix | None) -> Suffix:
     if suffix is None:
         return unit
     units = suffix.unit or unit.unit
-    if not {*unit.unit} <= {*units} or suffix.power != 1 or not _may_follow_money(suffix.noun):
+    is_said = not suffix.noun or suffix.noun in TOTALS
+    if not {*unit.unit} <= {*units} or suffix.power != 1 or not is_said:
         raise Unread("two units")
     return replace(unit, scale=suffix.scale, unit=units, noun=suffix.noun)
-
-
-def _may_follow_money(noun: str) -> bool:
-    return noun in {"", *TOTALS} or is_share(noun.split())
 
 
 def _quantity(node: Node, suffix: Suffix | None) -> Node:
@@ -310,6 +301,10 @@ def _single(node: Node) -> Node:
     return Node("list", _expanded(node), "pm") if has_sign_pair(node) else node
 
 
+def _expanded(node: Node) -> tuple[Node, Node]:
+    return with_sign(node, 1), with_sign(node, -1)
+
+
 def _point(node: Node) -> Node:
     """Read ``P(1, 2)`` as the point of this name."""
     if node.kind != "mul" or node.value is not None or node.items[1].kind != "tuple":
@@ -320,19 +315,8 @@ def _point(node: Node) -> Node:
     return Node("label", node.items) if is_name_of_one and is_place else node
 
 
-def _expanded(node: Node) -> tuple[Node, Node]:
-    return with_sign(node, 1), with_sign(node, -1)
-
-
 def _excluded(parts: list[Node], word: str) -> list[Node]:
-    r"""Split ``x \ne 1, -1`` into two relations.
-
-    Raises:
-        Unread: ``or`` is beside ``x \ne \pm 1``, which says "and".
-    """
-    is_pair = any(part.kind == "list" and part.items[0].kind == "relation" for part in parts)
-    if is_pair and "or" in word:
-        raise Unread("and, or")
+    r"""Split ``x \ne 1, -1`` into two relations."""
     first, *others = parts
     if first.kind != "relation" or first.value != (r"\ne",) or "or" in word:
         return parts
@@ -343,12 +327,8 @@ def _excluded(parts: list[Node], word: str) -> list[Node]:
 
 def _relation(sides: list[Node], relations: list[str]) -> Node:
     relations = ["=" if kind == r"\equiv" else kind for kind in relations]
-    if any(side.kind == "residue" for side in sides):
-        if len(sides) != 2 or relations != ["="] or sides[0].kind != "sym":
-            raise Unread("a congruence of no known form")
     if set(relations) <= {"=", r"\approx"}:
         return _equation(sides, relations)
-    pair = len(sides) == 2
     if relations == [r"\ne"] and sides[0].kind == "sym" and has_sign_pair(sides[1]):
         both = (Node("relation", (sides[0], each), (r"\ne",)) for each in _expanded(sides[1]))
         return Node("list", tuple(both), "and")
@@ -359,7 +339,7 @@ def _relation(sides: list[Node], relations: list[str]) -> Node:
         raise Unread("a relation of no known form")
     if any(side.kind in ("list", "relation", "label", "word") for side in sides):
         raise Unread("a relation between lists")
-    if not pair and len(sides) != 3:
+    if len(sides) > 3:
         raise Unread("a chain of more than three")
     return Node("relation", tuple(sides), tuple(relations))
 

@@ -9,56 +9,41 @@ from fractions import Fraction
 
 from recipe.verify.maths.lexer import ACCENTS, FUNCTIONS, SHORT_WORDS, Token, tokens
 from recipe.verify.maths.parser import parse
-from recipe.verify.maths.tree import Node, Unread, exact
-from recipe.verify.maths.words import NUMBERS
-from recipe.verify.maths.wrappers import FRAME, GAP, MAX_FRAMES, is_one_group
+from recipe.verify.maths.question import may_say
+from recipe.verify.maths.tree import Node, Unread, exact, names_in
+from recipe.verify.maths.units import NUMBERS
 
 # A longer answer is compared as text: no answer form needs more.
 _MAX_READ_CHARS = 2000
+_FRAME = re.compile(
+    r"^\\(?:boxed|fbox|framebox|underline|bbox(?:\s?\[[^\[\]]{0,40}\])?)(?![A-Za-z])\s*"
+)
+_MAX_FRAMES = 5  # one in the other
+_GAP = r"(?:[\s~]|\\[,;: ]|\\q?quad(?![a-z]))"
 _QUOTED = re.compile(  # a word
     r"^(\\text[a-z]{0,6}\{\s*)?(?:``|[\"'`*“‘])([A-Za-z][A-Za-z -]{0,99})(?:''|[\"'*”’])(\s*\})?$"
 )
-_EXTREME = r"\\(?:text|mathrm)\s?\{\s?(max|min)\s?\}"
-_MAX_MIN = re.compile(rf"_(?:\{{\s?(?:{_EXTREME}|(max|min))\s?\}}|{_EXTREME})")
-_USD = re.compile(r"\A\\(?:text|mathrm)\s?\{\s?USD\s?\}(?=[\s~]{0,3}[0-9])")
-_ANSWER_IS = re.compile(
-    r"\A(\\text[a-z]{0,6}\{)?\s?(?:the )?(?:(?:(?:final )?answers?|solutions?)(?: is:?| are:?|:)"
-    r"|point(?: is)?(?=[\s}]{1,3}(?:[A-Z]\s?)?(?:\\left\s?)?\())\s?(\})?",
-    re.IGNORECASE,
-)
-_OPEN, _CLOSE = r"\s?(?:\\left\s?)?\(\s?", r"\s?(?:\\right\s?)?\)"
-_EVENT = r"\\text\{[^{}]{1,60}\}(?:\s?[0-9]{1,4})?|[A-Z]\s?(?:[=<>]|\\[lg]eq?)\s?[0-9]{1,4}"
 _PR = r"\\(?:Pr|(?:mathbb|mathrm|text)\s?\{P\})"
-_CHANCE = re.compile(  # P(\text{red}) = and \Pr(A) =; P(A) is read like f(x)
-    rf"\A(?:(?:P|{_PR}){_OPEN}(?:{_EVENT}){_CLOSE}|{_PR}{_OPEN}[A-Z]{_CLOSE})\s?="
-)
-_MODULUS = re.compile(
-    r"\(\s?(?:\\(?:text|mathrm)\{\s?mod\s?\}|\\?[bp]?mod(?![a-z]))"
-    rf"{GAP}{{0,4}}([0-9]{{1,99}})\s?\)"
+_CHANCE = re.compile(  # P(\text{red}) =
+    rf"\A(?:P|{_PR})\s?(?:\\left\s?)?\(\s?(?:\\text\{{[^{{}}]{{1,60}}\}}(?:\s?[0-9]{{1,4}})?"
+    r"|[A-Z](?:\s?(?:[=<>]|\\[lg]eq?)\s?[0-9]{1,4})?)\s?(?:\\right\s?)?\)\s?="
 )
 _BASE = re.compile(  # 52 \text{ in base 8}, 52 (base 8)
-    rf"(?<![A-Za-z0-9.,_^])([0-9]{{1,99}})((?:{GAP}|\(|\\text\s?\{{){{0,6}})(?:in )?base"
-    rf"((?:{GAP}|\}}){{1,4}})([0-9]{{1,2}}|{'|'.join(NUMBERS)})((?:{GAP}|[)}}]){{0,3}}+)"
+    rf"(?<![A-Za-z0-9.,_^])([0-9]{{1,99}})((?:{_GAP}|\(|\\text\s?\{{){{0,6}})(?:in )?base"
+    rf"((?:{_GAP}|\}}){{1,4}})([0-9]{{1,2}}|{'|'.join(NUMBERS)})((?:{_GAP}|[)}}]){{0,3}}+)"
     r"(?![0-9A-Za-z^_-]|\.[0-9])"
 )
-_CASE = re.compile(  # x, & \text{if } x > 0
-    r"(?:,\s?)?&\s{0,3}(?:\\(?:text|mbox|textrm)\s?\{\s?(?:if|for|when|where)\s?\})?"
-)
-_THOUSANDS = re.compile(r"[1-9][0-9]{0,2},[0-9]{3}(?![0-9])")
 _INFIX = re.compile(
     r"(?<!\\)\{((?:[^{}\\]|\\[^{}]|\{[^{}]*\})*?)\\(over|choose)(?![A-Za-z])"
     r"([^{}]*(?:\{[^{}]*\}[^{}]*)*)(?<!\\)\}"
 )
+_THOUSANDS = re.compile(r"[1-9][0-9]{0,2},[0-9]{3}(?![0-9])")
 _NO_MEMBER = re.compile(r"[0-9],0[0-9]{2}(?![0-9])")  # 1,000 is not a list
-_NUM_ARGUMENTS = {
-    r"\frac": 2,
-    r"\binom": 2,
-    r"\sqrt": 1,
-    r"\surd": 1,
-    r"\cuberoot": 1,
-    "^": 1,
-    "_": 1,
-} | {f"\\{name}": 1 for name in ACCENTS}
+_CHEMICAL = re.compile(r"(?:[A-Z][a-z]?[0-9]*|\([A-Za-z0-9]+\)[0-9]*){2,}")
+_BRACE = re.compile(r"\\.|[{}]", re.DOTALL)
+_NUM_ARGUMENTS = {r"\frac": 2, r"\binom": 2, r"\sqrt": 1, r"\surd": 1, r"\cuberoot": 1} | {
+    each: 1 for each in ("^", "_", *(f"\\{name}" for name in ACCENTS))
+}
 _FUNCTIONS = frozenset(f"\\{name}" for name in FUNCTIONS)
 
 
@@ -90,35 +75,63 @@ def rational(text: str) -> Fraction | None:
 @functools.lru_cache(maxsize=512)
 def read(text: str) -> Reading:
     """Return all readings of an answer."""
-    text = _USD.sub(r"\\$", _CHANCE.sub("P =", _without_wrapping(text)))
-    if len(text) > _MAX_READ_CHARS:
+    found = _tokens_of(text)
+    if found is None:
         return Reading((" ".join(text.split()),))
-    text = _CASE.sub(" & ", text) if r"\begin{cases}" in text else text
-    text = _MODULUS.sub(r"\\pmod{\1}", _BASE.sub(_with_index, text))
-    text = _MAX_MIN.sub(lambda found: rf"_{{\{found[found.lastindex or 0]}}}", text)
+    return Reading(_as_text(found), _trees(found))
+
+
+def read_answer(text: str, gold: Reading, problem: str) -> Reading:
+    """Read an answer to a problem, as far as its gold answer and words can tell more.
+
+    Letters after a number may be its unit if the gold answer has no such names; words before a
+    value, ``There are 12 ways``, may only say what it is.
+    """
+    reading, found = read(text), _tokens_of(text)
+    if found is None or not gold.trees:
+        is_formula = "".join(reading.text).translate(_NO_SCRIPTS)
+        same = _CHEMICAL.fullmatch(is_formula) and is_formula == "".join(gold.text)
+        return Reading(gold.text) if same else reading
+    trees = reading.trees
+    if any(names_in(tree) - names_in(*gold.trees) for tree in trees):
+        units = _trees(found, has_unit_letters=True)
+        trees += tuple(tree for tree in units if tree not in trees)
+    if not trees:
+        size = next((n for n, t in enumerate(found) if t.kind != "word" and t.text != ":"), 0)
+        words = [token.text for token in found[:size] if token.kind == "word"]
+        trees = _trees(found[size:]) if words and may_say(words, problem) else ()
+    return Reading(reading.text, trees)
+
+
+_NO_SCRIPTS = str.maketrans("", "", "_{}")
+
+
+def _tokens_of(text: str) -> list[Token] | None:
+    text = _CHANCE.sub("P =", _without_wrapping(text))
+    if len(text) > _MAX_READ_CHARS:
+        return None
+    text = _BASE.sub(_with_index, text)
     if r"\over" in text or r"\choose" in text:
         name = {"over": "frac", "choose": "binom"}
         text = _INFIX.sub(lambda m: rf"{{\{name[m[2]]}{{{m[1]}}}{{{m[3]}}}}}", f"{{{text}}}")
-    found = _without_prices(_with_unions(tokens(text)))
+    return _without_prices(_with_unions(tokens(text)))
+
+
+def _trees(found: list[Token], *, has_unit_letters: bool = False) -> tuple[Node, ...]:
     # What a command that is not known does with its braces is not known either: {7 \over 4}.
     if any(token.kind == "other" and token.text.startswith("\\") for token in found):
-        return Reading(_as_text(found))
-    try:
-        found = without_bare_braces(found)
-    except Unread:
-        return Reading(_as_text(found))
-    trees = []
-    for joins_thousands in (True, False):
-        may_be_list = _THOUSANDS.search(text) and not _NO_MEMBER.search(text)
-        if not joins_thousands and not may_be_list:
-            break
+        return ()
+    text = "".join(" " * token.is_spaced + token.text for token in found)
+    may_be_list = _THOUSANDS.search(text) and not _NO_MEMBER.search(text)
+    trees: dict[Node, None] = {}
+    for joins_thousands in (True, False) if may_be_list else (True,):
         try:
-            tree = parse(found, joins_thousands=joins_thousands)
+            kept = _without_bare_braces(found)
+            tree = parse(kept, joins_thousands=joins_thousands, has_unit_letters=has_unit_letters)
         except (Unread, RecursionError):
             continue
-        if tree not in trees:
-            trees.append(tree)
-    return Reading(_as_text(found), tuple(trees))
+        trees[tree] = None
+    return tuple(trees)
 
 
 def _with_index(found: re.Match[str]) -> str:
@@ -171,10 +184,10 @@ def _as_text(found: list[Token]) -> tuple[str, ...]:
 
 def _without_wrapping(text: str) -> str:
     """Remove boxes, lines, quotation and bold marks around the whole answer."""
-    text = _ANSWER_IS.sub(lambda m: "" if m[2] else m[1] or "", text.strip()).strip()
-    for _ in range(MAX_FRAMES):
-        inner = FRAME.sub("", text, count=1)
-        if inner == text or not is_one_group(inner) or inner[1:-1] != inner[1:-1].strip():
+    text = text.strip()
+    for _ in range(_MAX_FRAMES):
+        inner = _FRAME.sub("", text, count=1)
+        if inner == text or not _is_one_group(inner) or inner[1:-1] != inner[1:-1].strip():
             break
         text = inner[1:-1]
     if text.startswith("**") and text.endswith("**") and len(text) > 4 and "**" not in text[2:-2]:
@@ -182,15 +195,24 @@ def _without_wrapping(text: str) -> str:
     return _QUOTED.sub(r"\1\2\3", text)
 
 
-def without_bare_braces(tokens: list[Token]) -> list[Token]:
+def _is_one_group(text: str) -> bool:
+    depth = 0
+    for match in _BRACE.finditer(text if text.startswith("{") else ""):
+        depth += {"{": 1, "}": -1}.get(match[0], 0)
+        if depth <= 0:
+            return match[0] == "}" and match.end() == len(text)
+    return False
+
+
+def _without_bare_braces(found: list[Token]) -> list[Token]:
     """Drop braces around what is not an argument: ``2{x+1}`` is set as 2x + 1, and ``5{1}`` as 51.
 
     Raises:
         Unread: A brace is not closed, or there is one too many.
     """
     sieve = _Sieve()
-    for place, token in enumerate(tokens):
-        sieve.take(token, tokens[place - 1] if place else Token("op", ""))
+    for place, token in enumerate(found):
+        sieve.take(token, found[place - 1] if place else Token("op", ""))
     if sieve.frames:
         raise Unread("an open brace")
     return sieve.kept
@@ -215,7 +237,11 @@ class _Sieve:
         elif text == "[" and before.text == r"\sqrt":
             self._open("degree", token)
         elif text == "}" or (text == "]" and self.frames and self.frames[-1][1] == "degree"):
-            self._close(token)
+            if not self.frames:
+                raise Unread("a brace too many")
+            self._missing, kind, self._is_function = self.frames.pop()
+            self.kept += [token] if kind != "bare" else []
+            self._took(kind == "argument")
         elif text in _NUM_ARGUMENTS:
             self.kept.append(token)
             self._missing.append(_NUM_ARGUMENTS[text])
@@ -229,17 +255,7 @@ class _Sieve:
     def _open(self, kind: str, token: Token, *, is_script: bool = False) -> None:
         self.frames.append((self._missing, kind, is_script and kind == "argument"))
         self._missing = []
-        if kind != "bare":
-            self.kept.append(token)
-
-    def _close(self, token: Token) -> None:
-        if not self.frames:
-            raise Unread("a brace too many")
-        self._missing, kind, self._is_function = self.frames.pop()
-        if kind != "bare":
-            self.kept.append(token)
-        if kind == "argument":
-            self._took(1)
+        self.kept += [token] if kind != "bare" else []
 
     def _took(self, count: int) -> None:
         while self._missing and count:

@@ -7,18 +7,15 @@ import math
 import re
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from itertools import pairwise
 from typing import Any
 
-from recipe.verify.maths.words import Suffix, is_noun
+from recipe.verify.maths.units import Suffix, is_noun
 
 _FUNCTION_NAMES = frozenset("fghpquFGHPQ")
 STRUCTURES = frozenset(
-    "list tuple set union inter minus matrix ratio relation label quantity word numeral "
-    "residue".split()
+    "list tuple set union inter minus matrix ratio relation label quantity word numeral".split()
 )
 _IN_NAMES = frozenset({"of", "the", "remainder"})  # Number of apples
-_NEAR = 3  # places in the alphabet: h, k and x, y, z
 _MAX_BITS = 40_000  # of an exact numerator or denominator
 _MAX_FACTORIAL = 3000
 
@@ -67,9 +64,6 @@ def names_in(*nodes: Node) -> set[str]:
     for node in nodes:
         if node.kind == "sym":
             found.add(node.value)
-        elif node.kind in ("sum", "prod"):
-            bound, low, high, body = node.items
-            found |= names_in(low, high) | (names_in(body) - {bound.value})
         else:
             found |= names_in(*node.items)
     return found
@@ -121,6 +115,14 @@ def has_bare_degree(node: Node) -> bool:
     )
 
 
+def without_bare_degrees(node: Node) -> Node:
+    r"""Return ``180^\circ - 60^\circ`` without its degree signs."""
+    if node.kind == "fn":
+        return node
+    items = tuple(map(without_bare_degrees, node.items))
+    return items[0] if node.kind == "degree" else replace(node, items=items)
+
+
 def with_sign(node: Node, sign: int) -> Node:
     r"""Return a tree with the upper (1) or the lower (-1) sign of every ``\pm``."""
     items = tuple(with_sign(item, sign) for item in node.items)
@@ -128,15 +130,6 @@ def with_sign(node: Node, sign: int) -> Node:
         return replace(node, items=items)
     is_plus = (node.kind == "pm") == (sign > 0)
     return Node("add" if is_plus else "sub", items)
-
-
-def is_sorted(names: list[str]) -> bool:
-    """Return whether names are in their usual order: r, theta and x, y; b, m have no such order."""
-    plain = [name.strip("\\") for name in names]
-    is_near = all(
-        len(one + other) > 2 or ord(other) - ord(one) <= _NEAR for one, other in pairwise(plain)
-    )
-    return is_near and plain == sorted(plain)
 
 
 def folded(node: Node) -> str:
@@ -325,17 +318,6 @@ def factors(node: Node) -> dict[Node, Fraction]:
     elif names_in(node) and not (node.kind == "pow" and not names_in(node.items[0])):
         found = {node: Fraction(1)}
     return found
-
-
-def marks_of(node: Node) -> list[str]:
-    """Return names, units or nouns that differ for each of the members; else nothing."""
-    marks = []
-    for item in node.items:
-        if item.kind == "label":
-            marks.append(str(item.items[0].value or item.items[0]).split("_")[0].strip("\\"))
-        elif item.kind == "quantity":
-            marks.append(item.value.noun or repr(item.value.unit))
-    return marks if len(set(marks)) == len(node.items) else []
 
 
 def decimals(node: Node) -> int:

@@ -1,0 +1,454 @@
+r"""What a problem's own text asks for: units and nouns an answer may carry, names, order, percent."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Iterator, Sequence
+
+from recipe.verify.maths.lexer import with_clock
+from recipe.verify.maths.units import (
+    COUNTERS,
+    NUMBERS,
+    TAILS,
+    TOTALS,
+    Unit,
+    canonical,
+    is_plain_noun,
+    is_symbol,
+    kind_of,
+    name_of,
+    number_of,
+    read_unit,
+)
+
+MAX_CHARS = 20_000
+_PATTERNS = {
+    "fraction": r"\b(?:fraction|decimal)\b",
+    "point": r"ordered (?:pair|triple)|\bpoints?\b|coordinates|\$\([a-z], ?\\?[a-z]+\)\W?\$"
+    r"|\bsolve (?:\w+ ){0,3}(?:system|simultaneous)|\bsolutions? (?:to|of) (?:\w+ ){0,3}system"
+    r"|\bsolve for \$?[a-z]\$? and |\bintersection\b(?! of (?:\w+ ){0,3}(?:sets|intervals))"
+    r"|\b(?:vertex|midpoint|cent(?:er|re|roid)|focus|pairs?(?! of functions)|vector)\b"
+    r"|\bwhere\b[^.?]{0,80}\b(?:intersect|meet|cross)",
+    "interval": r"interval|inequalit|\bdomain\b|\brange\b|<|>|\\[lg]eq?\b",
+    "values": r"\bvalues? (?:of|for)\b|\bfor (?:which|what)\b",
+    "equation": r"equation|relation|\b(?:line|curve|graph|locus|tangent|plane|circle|parabola"
+    r"|asymptote)",
+    "solved": r"in terms of|\bas an? |\bsolved? (?:.{0,80} )?for\b|\bform\b|\binvers",
+    "order": r"respectively|in (?:that|this|the) order|(?:in|de)creasing order|scending order"
+    r"|in order (?:from|of)|(?:least|smallest) to (?:greatest|largest)|(?:greatest|largest) to "
+    r"(?:least|smallest)|quotient and (?:the )?remainder|(?:what are|find|list|write|give|state"
+    r"|determine|compute) (?:down )?the first (?:\w{2,6}|[0-9]{1,2}|\$[0-9]{1,2}\$) terms",
+    "several": r"\b(?:all|both|every|each|values|solutions|roots|zeros|integers|numbers|pairs?"
+    r"|triples?|list|tuples?|commas?|respectively|coordinates|points|vectors?|sets?)\b",
+    "members": r"\b(?:all|each|every|both|two|three|which|roots?|zeros|values?|solutions?|primes?"
+    r"|factors|divisors|numbers|integers|lengths|intercepts)\b|solve for \$?[a-z]\b",
+    "rewriting": r"decimal|fraction|convert|simplif|scientific|notation|percent|\bbase\b|mixed"
+    r"|lowest|reduce|\brewrit|\bform\b|power of|factor"
+    r"|\b(?:express|write) (?:\w+ ){0,3}[\\$(]?[\\$(0-9]",
+    "rounding": r"\bnearest\b|\bround|\bapprox|\bestimat|decimal places?|significant",
+    "count": r"\bhow (?:many|much)\b",
+    "money": r"\bhow much (?:money\b|(?:did|do|does|will|would|can|could|should|must|is|are)\b"
+    r"[^.?]{0,80}\b(?:make|earn|pay|spend|cost|owe|save|charge|worth)\b)|\bamount of money\b",
+    "cents": r"\bcents?\b|¢",
+    "age": r"\bhow old\b|\b(?:what|find)\b[^.?]{0,40}\bages?\b",
+    "length": r"\bhow (?:far|tall|wide|deep)\b",
+    "mass": r"\bhow heavy\b",
+    "share": r"\b(?:each|per|every|apiece|averages?|mean|more|fewer|less|extra|difference)\b",
+    "angle": r"\bangl|\\angle|degree|°|\\circ\b|rotat|temperature|latitude|longitude|\barc",
+    "area": r"\barea\b",
+    "volume": r"\bvolume\b",
+    "space": r"area|volume|surface|region|square|cub(?:e|ic)",
+    "line measure": r"\b(?:length|perimeter|distance|height|width|radius|diameter|circumference)\b",
+}
+_COMPILED = {name: re.compile(text, re.IGNORECASE) for name, text in _PATTERNS.items()}
+_PERCENT = re.compile(
+    r"(?P<number>(?:[0-9]|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|\w+teen"
+    r"|\w+ty|hundred))(?:[ ~${}]|\\[,;: ]?){0,9})?(?:[Pp]er ?cent|%)"
+    r"|\b(?:[Ww]hat|[Ff]ind|[Ww]hich)(?: \w+){0,3} interest rate"
+)
+_NAMED_BASES = {"binary": 2, "ternary": 3, "octal": 8, "decimal": 10, "hexadecimal": 16}
+_BASE = re.compile(
+    r"(?P<into>\b(?:in|to|into)\s)?(?:the )?(?:\bbase[ -]\$?\{?(?P<base>[0-9]{1,2}|[a-z]+)\b"
+    rf"|\b(?P<name>{'|'.join(_NAMED_BASES)})\b)"
+)
+# Symbols that are also scales or common names; without a problem they are not left out.
+_DOUBTFUL = frozenset(
+    "kelvin ampere volt watt joule newton degree_Celsius degree_Fahrenheit".split()
+)
+_POWER = r"(?:\^?[23](?![0-9A-Za-z]))?"  # cm^2, cm2
+_ASKED = re.compile(
+    r"\b(?:[Hh]ow many|(?:[Ff]ind|[Ww]hat(?: is| was|['’]s)|[Cc]ompute|[Dd]etermine|[Cc]alculate)"
+    rf" the (?:total )?number of) ((?:[A-Za-z/-]{{1,30}}{_POWER} ?){{1,5}})"
+)
+_MEASURED_IN = re.compile(rf"\bin (?=((?:[A-Za-z/]{{1,20}}{_POWER} ?){{1,4}}))")
+_SET_UNIT = re.compile(r"\$?\\(?:text|mathrm)\{[ ~]?([A-Za-z/ ]{1,20})\}(\^2|\^3)?\$?")
+_UNIT_PART = re.compile(r"[A-Za-z]+|/|[23]")
+# They end the noun after "how many".
+_CUT = frozenset(
+    "are is was were do does did will would can could of have has had than in on for to at by from "
+    "that who which with must should there he she they it his her their".split()
+)
+_TIMES = {"daily": "day", "weekly": "week", "hourly": "hour", "annual": "year", "yearly": "year"}
+_PLAIN_UNITS = tuple((("unit", power),) for power in (1, 2, 3))
+_WORD = re.compile(r"[^\W\d_]+")
+# Words that say nothing of a value before it: "There are 12 ways", "The answer is 12".
+_SAID = frozenset(
+    "the a an is are was there it its of we have get total in all so thus hence therefore answer "
+    "final result value number equal equals approximately about solution".split()
+)
+_NAME = r"\\?[A-Za-z]+(?:_\{?\w\}?)?"
+_GLUE = r"(?:[\s,$()]|\\[()]|\\left|\\right|\band\b)+"
+_ASKED_NAMES = re.compile(
+    r"\b(?:find|determine|compute|calculate|evaluate|what (?:is|are)|give|values? of)"
+    r"(?: (?:the|both|all|values?|constants?|coefficients?|integers?|numbers?|positive|real|of))*"
+    rf" ?((?:\$?\\?[A-Za-z]\$?(?:\s?,|\s?\$?,|\s+and\s)+(?:\s?and\s)?\s?)+\$?\\?[A-Za-z]\$?)"
+    r"(?![A-Za-z])",
+    re.IGNORECASE,
+)
+
+
+@functools.lru_cache(maxsize=256)
+def question(problem: str) -> str:
+    """Return the last sentence with a question mark, and the last sentence."""
+    sentences = re.split(r"(?<=[.?!？。])\s+", problem[-MAX_CHARS:].strip())
+    asked = [each for each in sentences if each.endswith(("?", "？"))]
+    return " ".join(dict.fromkeys([*asked[-1:], sentences[-1]]))
+
+
+def asks(what: str, problem: str) -> bool:
+    """Return whether the question, not only the story, speaks of ``what``."""
+    return _COMPILED[what].search(question(problem)) is not None
+
+
+def speaks(what: str, problem: str) -> bool:
+    """Return whether the problem's text speaks of ``what``."""
+    return _COMPILED[what].search(problem[-MAX_CHARS:]) is not None
+
+
+def asks_for_point(problem: str) -> bool:
+    """Return whether ``(1, 2)`` is a pair, not an interval."""
+    return asks("point", problem) and not speaks("interval", problem)
+
+
+def asks_for_percent(problem: str) -> bool:
+    r"""Return whether the question, not only the story, speaks of percent, beside a ``10 \%``."""
+    return any(match["number"] is None for match in _PERCENT.finditer(question(problem)))
+
+
+def asks_for_several(problem: str) -> bool:
+    """Return whether the question may want more than one value; true without a question."""
+    return not problem or (speaks("several", problem) and not asks("count", problem))
+
+
+def asks_for_base(problem: str, digits: str, base: int) -> bool:
+    """Return whether it asks for such digits "in base 7", "in base seven" or "to binary"."""
+    found = [*_BASE.finditer(problem.lower())]
+    found = [each for each in found if each["into"]] or found
+    words = [each["base"] or each["name"] for each in found]
+    known = NUMBERS | _NAMED_BASES
+    bases = {int(word) if word.isdigit() else known.get(word) for word in words}
+    return bases == {base} and int(max(digits)) < base
+
+
+def num_asked_names(problem: str) -> int:
+    """Return how many names the question lists, as in "find $m$ and $n$"; 0 without a list."""
+    found = _ASKED_NAMES.findall(question(problem))
+    names = re.findall(r"(?<![A-Za-z])\\?[A-Za-z](?![A-Za-z])", found[-1]) if found else []
+    return len(names) if len(set(names)) == len(names) else 0
+
+
+def order_of(names: Sequence[str], problem: str) -> tuple[str, ...]:
+    """Return names in the order in which the problem last lists them, in brackets if it does."""
+    if len(set(names)) != len(names) or not 1 < len(names) < 7:
+        return ()
+    one = "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True))
+    listed = rf"(?<![A-Za-z\\])({one})" + rf"{_GLUE}({one})" * (len(names) - 1) + r"(?![A-Za-z])"
+    found = [
+        (problem[match.start() - 1 : match.start()] == "(", match.groups())
+        for match in re.finditer(listed, problem[-MAX_CHARS:])
+        if set(match.groups()) == set(names)
+    ]
+    return max(enumerate(found), key=lambda each: (each[1][0], each[0]))[1][1] if found else ()
+
+
+@functools.lru_cache(maxsize=256)
+def _words_of(problem: str) -> frozenset[str]:
+    return frozenset(map(_singular, _WORD.findall(_without_possessives(problem))))
+
+
+def _without_possessives(text: str) -> str:
+    return re.sub(r"(?<=[A-Za-z])['’]s\b", "", text[-MAX_CHARS:])
+
+
+def _singular(word: str) -> str:
+    word = word.lower()
+    if word.endswith("ies"):
+        return word[:-3] + "y"
+    for ending in ("es", "s"):
+        if word.endswith(ending) and len(word) > len(ending) + 2:
+            return word.removesuffix("s").removesuffix("e")
+    return word.removesuffix("e")
+
+
+def _is_told(word: str, problem: str) -> bool:
+    parts = {_singular(part) for part in word.split("-")}
+    return parts <= _words_of(problem) or (not word.isascii() and word in problem)
+
+
+def may_say(words: Sequence[str], problem: str) -> bool:
+    """Return whether words before a value only say what it is: ``There are``, ``Total``."""
+    return all(
+        word.lower() in _SAID or (is_plain_noun(word) and _is_told(word, problem)) for word in words
+    )
+
+
+def may_surround(words: Sequence[str], problem: str) -> bool:
+    """Return whether words beside a word answer are the problem's: ``Bob wins``.
+
+    No other name, and no word that the problem offers as an alternative.
+    """
+    return all(
+        word in ("The", "the")
+        or (
+            word.islower()
+            and (word in _SAID or (is_plain_noun(word) and _is_told(word, problem)))
+            and not re.search(rf"(?i)\b{re.escape(word)}\W+or\b|\bor\W+(?:\w+ )?{word}", problem)
+        )
+        for word in words
+    )
+
+
+def may_drop_name(name: str, problem: str) -> bool:
+    """Return whether words left of ``=`` name what the problem asks for."""
+    return not problem or all(
+        word.lower() in _SAID or _is_told(word, problem) for word in name.split()
+    )
+
+
+def has_noun(noun: str, problem: str) -> bool:
+    """Return whether a counted noun is the problem's own.
+
+    Its words have to be in the text and, if it says ``how many``, in what that asks for. One that
+    may compare or change a value has to begin or end what is asked for: ``more apples``.
+    """
+    words = noun.split()
+    tail = next(
+        (e for e in sorted(TAILS, key=len, reverse=True) if f" {noun}".endswith(f" {e}")), ""
+    )
+    if tail:
+        words = words[: -len(tail.split())]
+        is_total = tail in TOTALS and not asks("share", problem)
+        if not is_total and not re.search(rf"\b{tail}\b|\bages?\b", question(problem)):
+            return False
+    if words[-2:-1] == ["per"]:
+        if not counts_by(words[-1], problem):
+            return False
+        words = words[:-2]
+    words = [word for word in words if word not in COUNTERS]
+    if not problem:  # unknown: a plain noun says what was counted
+        return all(map(is_plain_noun, words))
+    asked = {_singular(p) for word in _asked_words(problem) for p in word.lower().split("-")}
+    for word in words:
+        parts = {_singular(part) for part in word.split("-")}
+        if not is_plain_noun(word) and not _is_asked_itself(word, problem):
+            return False
+        if not _is_told(word, problem) or (asked and word.isascii() and not parts <= asked):
+            return False
+    return True
+
+
+def _is_asked_itself(word: str, problem: str) -> bool:
+    """Tell whether a word such as ``more`` or ``pairs`` begins, or as a plural ends, the noun."""
+    asked = [each.lower() for each in _asked_words(problem)]
+    return word in asked[:1] + asked[-1:] and (
+        word in asked[:1] and word[-1:] != "d" or word[-1:] == "s"
+    )
+
+
+def counts_by(time: str, problem: str) -> bool:
+    """Tell whether the question counts by a time: "how many hours a week"."""
+    asked = question(problem).lower()
+    adjectives = "|".join(word for word, each in _TIMES.items() if each == time) or "\0"
+    return bool(
+        re.search(rf"\b(?:per|each|every|an?) {time}\b|/\s?{time}\b|\b(?:{adjectives})\b", asked)
+        and not re.search(rf"\b(?:in|for|after|once|twice|times|half) an? {time}\b", asked)
+    )
+
+
+def may_drop_unit(unit: Unit, problem: str, *, has_pi: bool = False) -> bool:
+    """Return whether a unit may be left out against a value that has none.
+
+    Where the problem asks for a unit, it has to be that one; else the text has to mention it, and
+    no other of its kind. A time that the question counts by may divide it.
+
+    Args:
+        unit: The answer's.
+        problem: The problem's text; without one, all but doubtful symbols may be left out.
+        has_pi: The gold answer has the form of an angle in radians.
+    """
+    if not problem:
+        return all(
+            name not in _DOUBTFUL and (abs(power) < 2 or kind_of(name) in ("length", "time"))
+            for name, power in unit
+        )
+    asked = _asked_unit(problem)
+    if unit == asked or unit in _PLAIN_UNITS:
+        return True
+    rates = [(name, power) for name, power in unit if power < 0 and kind_of(name) == "time"]
+    if len(rates) == 1 and len(unit) > 1 and counts_by(rates[0][0], problem):
+        rest = tuple(each for each in unit if each not in rates)
+        return may_drop_unit(rest, problem)
+    if asked or _asked_words(problem):  # another unit, or no unit at all
+        temperatures = ((("degree_Celsius", 1),), (("degree_Fahrenheit", 1),))
+        return unit == (("degree", 1),) and asked in temperatures
+    if rates and kind_of(unit[0][0]) == "money":
+        return (
+            asks("share", problem) or re.search(r"\b(?:wages?|rate)\b", question(problem)) != None
+        )
+    kind = next((each for each in ("money", "length", "mass") if asks(each, problem)), "")
+    if kind and all(kind_of(name) != kind for name, _ in unit):
+        return False
+    return all(_has_power(name, power, unit, problem) for name, power in unit) and all(
+        _is_mentioned(name, problem, has_pi=has_pi) for name, _ in unit
+    )
+
+
+def _has_power(name: str, power: int, unit: Unit, problem: str) -> bool:
+    """Return whether a length has the power of what is asked for, and any other unit none."""
+    if kind_of(name) != "length" or len(unit) > 1:
+        return abs(power) < 2 or len(unit) > 1
+    if asks("area", problem) or asks("volume", problem):
+        return power == (2 if asks("area", problem) else 3)
+    return power == 1 or (speaks("space", problem) and not asks("line measure", problem))
+
+
+def _is_mentioned(name: str, problem: str, *, has_pi: bool) -> bool:
+    units = mentioned_units(problem)
+    others = {other for other in units - {name} if kind_of(other) == kind_of(name)}
+    if name == "dollar" and others == {"cent"}:  # pens at 50 cents and books at $5
+        return name in units and not asks("cents", problem)
+    if name in ("degree", "radian") and name not in units:
+        return not others and speaks("angle", problem) and has_pi == (name == "radian")
+    is_asked = name == "dollar" and asks("money", problem)
+    return not others and (name in units or is_asked)
+
+
+@functools.lru_cache(maxsize=256)
+def _after_how_many(problem: str) -> tuple[str, ...]:
+    """Return the words after the question's last ``how many``, or the problem's."""
+    asks_otherwise = re.search(r"\b[Hh]ow (?!many)", question(problem)) is not None
+    for text in (question(problem), "" if asks_otherwise else problem[-MAX_CHARS:]):
+        if asked := list(_ASKED.finditer(_with_plain_units(_without_possessives(text)))):
+            return tuple(asked[-1][1].split())
+    return ()
+
+
+def _asked_words(problem: str) -> tuple[str, ...]:
+    """Return the noun after the last ``how many`` with its adjectives; empty without one."""
+    words = _after_how_many(problem)
+    cut = next((n for n, word in enumerate(words) if word.lower() in _CUT), len(words))
+    return words[:cut]
+
+
+def _asked_unit(problem: str) -> Unit:
+    """Return the unit after the last ``how many`` or the question's ``in``; years for an age."""
+    words = _asked_words(problem)
+    for start in range(min(3, len(words))):
+        if unit := _longest_unit(words[start:]):
+            return unit
+    found = [
+        _longest_unit(_split_unit(match[1]))
+        for match in _MEASURED_IN.finditer(_with_plain_units(question(problem)))
+    ]
+    is_age = not words and asks("age", problem)
+    return next((unit for unit in reversed(found) if unit), (("year", 1),) if is_age else ())
+
+
+def _with_plain_units(text: str) -> str:
+    r"""Return a text whose ``cm²`` and ``$\text{cm}^{2}$`` are ``cm^2``."""
+    text = re.sub(r"\^\{([23])\}", r"^\1", text.replace("²", "^2").replace("³", "^3"))
+    return _SET_UNIT.sub(r"\1\2", text).replace("per cent", "percent")
+
+
+def _split_unit(text: str) -> list[str]:
+    parts = _UNIT_PART.findall(text)
+    return [each for part in parts for each in (("^", part) if part.isdigit() else (part,))]
+
+
+def _longest_unit(words: Sequence[str]) -> Unit:
+    for end in range(len(words), 0, -1):
+        unit = read_unit([part for word in words[:end] for part in _split_unit(word)])
+        # a letter alone is a unit where it ends the clause or goes on as one: in N, in m/s
+        is_letter = len(words[0]) < 2 and len(words) > 1 and words[1] not in ("/", "^")
+        is_other = words[0] == "in" or is_letter or words[0].lower() in _ORDINARY
+        if unit and not is_other:
+            return unit
+    return ()
+
+
+# More often something else in the singular: the second side, a bit, the back yard, a real number.
+_ORDINARY = frozenset("second bit yard mole real won".split())
+_FONTS = re.compile(r"\\(?:text|mathrm|mbox|textrm|textbf|operatorname|rm)\b\s*\{?[ ~]*")
+_TOKEN = re.compile(
+    r"(?P<money>[$€£₹¥₩₽](?=[0-9][0-9.,]{0,20}(?: 000)?"
+    r"(?:(?<=\.) |[ /-]{0,2}[A-Za-z]{2}| [aAI] |[)?]|\s*$)))"  # a price, no formula
+    r"|(?P<pair>(?<![A-Za-z\\])[A-Za-z]{1,3} ?/ ?[A-Za-z]{1,3}(?![A-Za-z]))"
+    r"|\x02|\\[A-Za-z]+|\\.|[^\W\d_]+|[0-9]+|\S"
+)
+_SPACES = frozenset(r"{ } ~ \, \; \: \! $ \) ^ \ ".split()) | {"\\ "}
+_BEFORE = frozenset("per a an each in nearest square cubic sq cu ( /".split())
+# Abbreviations that can mean nothing else count as words do.
+_CLEAR = frozenset("km cm mm kg ft yd lb lbs oz hrs hr mph kph kWh".split())
+_ENDS_UNIT = re.compile(r"[.,;:?!)]{0,2}(?:\s+[A-Za-z]{2}|\s*$)|\s?/\s?[a-z]")
+_ENDS_INCH = re.compile(r"[.,;:?!)]|\s*$|\s(?:by|x|long|wide|tall|high|deep|and)\b|\s?[\\$×^²³]")
+
+
+@functools.lru_cache(maxsize=256)
+def mentioned_units(problem: str) -> frozenset[str]:
+    r"""Return the canonical names of all units in a text, and of the parts of compound ones.
+
+    A word for a unit mentions it. A symbol does where it is read as one: after a number, in
+    ``\text``, after ``per``. So a variable m, a point C and the second side mention none.
+    """
+    text = _FONTS.sub("\x02", with_clock(_without_possessives(_with_plain_units(problem))))
+    names = {name for token, name in _units_in(text)}
+    return frozenset(part for name in names for part, _ in (*canonical({name: 1}), (name, 1)))
+
+
+def _units_in(text: str) -> Iterator[tuple[str, str]]:
+    before, is_number, is_unit, has_font, has_hyphen = "", False, False, False, False
+    for match in _TOKEN.finditer(text):
+        token, rest = match[0], text[match.end() : match.end() + 20]
+        if match["pair"]:
+            pair = [name_of(part.strip()) for part in token.split("/")]
+            yield from ((token, name) for name in pair if all(pair) and name)
+        has_font |= token == "\x02"
+        has_hyphen |= token == "-"
+        if token in _SPACES | {"\x02", "-"}:
+            continue
+        name = name_of(token)
+        is_after = is_number or before == "per"
+        if name is None:
+            is_here = False
+        elif not is_symbol(token):
+            is_here = is_after or token.lower() not in _ORDINARY
+        elif not token.isalpha():
+            is_here = is_after or token not in ("°", r"\circ", r"\degree", "%", r"\%")
+        elif token == "in":
+            is_here = is_after and (has_font or _ENDS_INCH.match(rest) is not None)
+        elif token in ("min", "sec", "deg"):
+            is_here = is_after
+        elif len(token) > 1:
+            is_here = token in _CLEAR or is_after or has_font or before in _BEFORE
+        elif is_unit and before in ("°", r"\circ", r"\degree", "degrees"):
+            is_here = token in "CF"
+        else:
+            is_end = has_font or _ENDS_UNIT.match(rest) is not None
+            is_here = (before == "/" and is_unit) or (is_after and is_end and not has_hyphen)
+        if name is not None and is_here:
+            yield token, name
+        is_slash = token == "/"
+        is_number = token.isdecimal() or number_of([token]) is not None
+        is_unit = is_here or (is_slash and is_unit)
+        before, has_font, has_hyphen = token.lower(), False, False
