@@ -11,7 +11,7 @@ import functools
 import re
 import unicodedata
 
-from recipe.verify.maths.around import has_other
+from recipe.verify.maths.box import has_other
 from recipe.verify.maths.grade import last_box
 from recipe.verify.maths.lexer import spelled, spelled_command
 from recipe.verify.schema import Verdict

@@ -11,12 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from recipe.verify.maths.box import Box, last_box
 from recipe.verify.maths.grade import (
-    Box,
     equal,
     grade_maths,
     is_text_only,
-    last_box,
     quick_verdict,
 )
 from recipe.verify.maths.reading import read
