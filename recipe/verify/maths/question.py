@@ -102,7 +102,7 @@ _GLUE = r"(?:[\s,$()]|\\[()]|\\left|\\right|\band\b)+"
 _ASKED_NAMES = re.compile(
     r"\b(?:find|determine|compute|calculate|evaluate|what (?:is|are)|give|values? of)"
     r"(?: (?:the|both|all|values?|constants?|coefficients?|integers?|numbers?|positive|real|of))*"
-    rf" ?((?:\$?\\?[A-Za-z]\$?(?:\s?,|\s?\$?,|\s+and\s)+(?:\s?and\s)?\s?)+\$?\\?[A-Za-z]\$?)"
+    r" ?((?:\$?\\?[A-Za-z]\$?(?:\s?,|\s?\$?,|\s+and\s)+(?:\s?and\s)?\s?)+\$?\\?[A-Za-z]\$?)"
     r"(?![A-Za-z])",
     re.IGNORECASE,
 )
@@ -304,7 +304,8 @@ def may_drop_unit(unit: Unit, problem: str, *, has_pi: bool = False) -> bool:
         return unit == (("degree", 1),) and asked in temperatures
     if rates and kind_of(unit[0][0]) == "money":
         return (
-            asks("share", problem) or re.search(r"\b(?:wages?|rate)\b", question(problem)) != None
+            asks("share", problem)
+            or re.search(r"\b(?:wages?|rate)\b", question(problem)) is not None
         )
     kind = next((each for each in ("money", "length", "mass") if asks(each, problem)), "")
     if kind and all(kind_of(name) != kind for name, _ in unit):

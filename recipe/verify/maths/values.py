@@ -12,7 +12,6 @@ Only for a worker: time is bounded by the limits below, not by what a caller can
 from __future__ import annotations
 
 import hashlib
-import itertools
 import random
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
