@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from recipe.verify.maths.reading import rational, read
-from recipe.verify.maths.tree import Node, exact, names_in
+from recipe.verify.maths.tree import Node, exact, names_in, parted
 from recipe.verify.maths.units import NUMBERS, kind_of, name_of
 
 _BOX = re.compile(r"\\boxed(?![A-Za-z])\s*")
@@ -165,10 +165,29 @@ def _with_boxes_before(response: str, closed: dict[int, tuple[int, int]], end: i
         return Box("open")  # no answer has more parts, and none of them is left out
     name, last = parts[0]
     last += _mark_after(response, end, last)
-    others = [(n, text) for n, text in parts[:0:-1] if text and (n, text) != (name, last)]
+    others = [(n, text) for n, text in parts[:0:-1] if text]
+    are_one = len({unit for _, text in parts if (unit := _unit_of(text))}) < 2
+    again = [e for e in others if e[0] == name and are_one and _says_again(e[1], last)]
+    others = [e for e in others if e not in again and e != (name, last)]
+    last = max([last, *(text for _, text in again)], key=lambda text: bool(_unit_of(text)))
     texts = [n + text for n, text in others] + [name + last]
     text = link.join(texts) if len(texts) > 1 else last
     return Box("closed", text, (start, end))
+
+
+def _says_again(one: str, last: str) -> bool:
+    """Tell whether two boxes hold one value, at most one of them with a unit."""
+    trees = [read(text).trees[:1] for text in (one, last) if len(text) <= _REACH]
+    if len(trees) < 2 or not all(trees):
+        return False
+    (left, unit), (right, other_unit) = (parted(found[0]) for found in trees)
+    is_same = unit.is_percent == other_unit.is_percent and unit.noun == other_unit.noun
+    return is_same and exact(left) is not None and exact(left) == exact(right)
+
+
+def _unit_of(text: str) -> object:
+    trees = read(text).trees if len(text) <= _REACH else ()
+    return parted(trees[0])[1].unit if trees else ()
 
 
 def _mark_after(response: str, end: int, inside: str) -> str:
@@ -203,9 +222,7 @@ def _is_spoken_of(response: str, start: int, end: int) -> bool:
     after = box.end() if box else start + len(r"\boxed")
     is_followed = _AFTER_MENTION.match(response, after) is not None
     is_after_word = _INSIDE.search(response, max(0, start - 20), start) is not None
-    return is_followed and (
-        is_after_word or (box is None or " " not in response[after : after + 1])
-    )
+    return is_followed and (is_after_word or box is None)
 
 
 def changes_value(response: str, start: int, end: int, problem: str = "") -> bool:

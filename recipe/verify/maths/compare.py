@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from fractions import Fraction
-from itertools import pairwise
 
+from recipe.verify.maths import named
 from recipe.verify.maths import question as q
 from recipe.verify.maths.sets import as_interval, is_all_reals, same_set, variables_of
 from recipe.verify.maths.tree import (
@@ -23,7 +23,6 @@ from recipe.verify.maths.tree import (
     folded,
     infinity_sign,
     is_infinite,
-    is_name,
     multiplied,
     names_in,
     num,
@@ -105,15 +104,18 @@ class Comparison:
             self._go_on()
             return is_within(gold, other, self.tolerance)
         if left is not None and right is not None:
-            return left == right or is_rounded(gold, other, left, right)
+            return left == right or (self._may_round() and is_rounded(gold, other, left, right))
         if is_infinite(gold) or is_infinite(other):
             return infinity_sign(gold) == infinity_sign(other) != 0
         self._go_on()
-        if {left, right} != {None} and not names_in(gold, other):
+        if {left, right} != {None} and not names_in(gold, other) and self._may_round():
             rounded = rounds_constant(gold, other)
             if rounded is not None:
                 return rounded
         return same_value(gold, other)
+
+    def _may_round(self) -> bool:
+        return not q.asks("exact", self.problem) or q.asks("rounding", self.problem)
 
     def _labels(self, gold: Node, other: Node) -> bool:
         if gold.kind == other.kind:
@@ -131,11 +133,13 @@ class Comparison:
         if label is gold:
             return self.equal(gold.items[1], other)
         value = self._without_name(gold, other)
+        if value is not None and named.tell_order(other, gold, self.problem):
+            return self._ordered(gold, value)
         return value is not None and self.equal(gold, value)
 
     def _lines(self, gold: Node, other: Node) -> bool:
         """Compare equations, whichever variable they are solved for, if one is asked for."""
-        if not self.problem or not q.asks("equation", self.problem):
+        if self.problem and not q.asks("equation", self.problem):
             return False
         if gold.kind == other.kind and q.asks("solved", self.problem):
             return False
@@ -146,6 +150,8 @@ class Comparison:
         name, value = label.items
         if name.kind == "word" and not q.may_drop_name(name.value, self.problem):
             return None
+        if not named.may_stand_left(name, self.problem):
+            return None
         self.ignored.append("name")
         if gold.kind in ("tuple", "matrix") and value.kind == "list":
             return None  # x = 1, 2 is not a pair
@@ -155,12 +161,12 @@ class Comparison:
                 and gold.kind in ("tuple", "list")
                 and (gold.kind == "list" or q.asks_for_point(self.problem))
             )
-            is_of_all = value.kind == "list" and self._asks_for_each(gold)
+            is_of_all = value.kind == "list" and named.asks_for_each(gold, self.problem)
             return None if is_of_all or (is_point and value.kind == "tuple") else value
         if value.kind != "tuple" or len(value.items) != len(name.items):
             return None
         parts = tuple(Node("label", pair) for pair in zip(name.items, value.items, strict=True))
-        arranged = self._arranged(Node("list", parts))
+        arranged = named.arranged(Node("list", parts), gold, self.problem)
         if arranged is None:
             return None
         items = tuple(item.items[1] for item in arranged.items)
@@ -303,7 +309,9 @@ class Comparison:
         if gold.kind == "tuple" and all(item.kind == "relation" for item in other.items):
             return not self._is_point(gold) and self._sets(gold, other)
         if gold.kind == "tuple" and other.kind == "list":
-            other = self._arranged(other) or Node("none")  # y = 1, x = 2 is (2, 1)
+            other = named.arranged(other, gold, self.problem) or Node(
+                "none"
+            )  # y = 1, x = 2 is (2, 1)
             is_set = other.value in ("or", "pm") or self._may_be_interval(gold, other)
             return gold.value == "()" and not is_set and self._ordered(gold, other)
         if gold.kind == "list":
@@ -332,22 +340,8 @@ class Comparison:
         if len(gold.items) != 2 or all(item.kind == "label" for item in values.items):
             return False
         is_interval = q.asks("interval", self.problem) or q.asks("values", self.problem)
-        is_pair = q.asks_for_point(self.problem) or self._asks_for_each(gold)
+        is_pair = q.asks_for_point(self.problem) or named.asks_for_each(gold, self.problem)
         return any(map(is_infinite, gold.items)) or (is_interval and not is_pair)
-
-    def _asks_for_each(self, values: Node) -> bool:
-        return len(values.items) == q.num_asked_names(self.problem)
-
-    def _arranged(self, values: Node) -> Node | None:
-        """Return named values in the problem's order, else the alphabet's; ``None`` if neither."""
-        names = [_plain(item.items[0]) for item in values.items if item.kind == "label"]
-        if len(names) < len(values.items):
-            return None if names and not _is_sorted(names) else values
-        order = q.order_of(names, self.problem) or (tuple(names) if _is_sorted(names) else ())
-        if not order or len(set(order)) < len(names):
-            return None
-        by_name = dict(zip(names, values.items, strict=True))
-        return Node(values.kind, tuple(by_name[name] for name in order), values.value)
 
     def _group_and_lone(self, gold: Node, other: Node) -> bool:
         group, lone = (gold, other) if gold.kind in _GROUPED else (other, gold)
@@ -358,12 +352,14 @@ class Comparison:
 
     def _list(self, gold: Node, other: Node) -> bool:
         # x = 1, y = 2 against 1, 2: the order tells which is which, and the names have an order
-        marks, marks_of_other = _marks(gold), _marks(other)
+        marks, marks_of_other = named.marks(gold), named.marks(other)
         if marks_of_other and "or" in (other.value or "") and "or" not in (gold.value or ""):
             return False  # x = 1 or y = 2
-        is_ordered = self._asks_for_each(gold) and not any(e.kind in STRUCTURES for e in gold.items)
+        is_ordered = named.asks_for_each(gold, self.problem) and not any(
+            e.kind in STRUCTURES for e in gold.items
+        )
         if not marks and (marks_of_other or is_ordered):
-            arranged = self._arranged(other)
+            arranged = named.arranged(other, gold, self.problem)
             is_told = all(item.kind == "label" for item in other.items) or (
                 marks_of_other == sorted(marks_of_other)
             )
@@ -425,37 +421,3 @@ class Comparison:
 def _has_pi(node: Node) -> bool:
     is_arc = node.kind == "fn" and node.value.startswith("arc")
     return node == _PI or is_arc or any(map(_has_pi, node.items))
-
-
-def _plain(name: Node) -> str:
-    return str(name.value) if name.kind in ("sym", "word", "const") else folded(name) or repr(name)
-
-
-def _is_sorted(names: list[str]) -> bool:
-    """Tell whether names are in their usual order: r, theta and x, y; b, m have no such order."""
-    plain = [name.strip("\\") for name in names]
-    is_near = all(len(a + b) > 2 or ord(b) - ord(a) <= 3 for a, b in pairwise(plain))
-    return is_near and plain == sorted(plain)
-
-
-def _marks(node: Node) -> list[str]:
-    """Return names, units or nouns that differ for each of the members; else nothing."""
-    marks = []
-    for item in node.items:
-        if item.kind == "label":
-            marks.append(_plain(item.items[0]).split("_")[0].strip("\\"))
-        elif item.kind == "quantity":
-            marks.append(item.value.noun or repr(item.value.unit))
-    return marks if len(set(marks)) == len(node.items) else []
-
-
-def with_name(answer: Node, gold: Node, may_be_asked: object) -> Node:
-    """Return ``m+n = 116`` as name and value where the problem asks for m+n."""
-    if any(each.kind == "relation" for each in (gold, *gold.items)):
-        return answer
-    if answer.kind == "list":
-        parts = tuple(with_name(item, gold, may_be_asked) for item in answer.items)
-        return Node("list", parts, answer.value)
-    if answer.kind != "relation" or answer.value != ("=",) or is_name(answer.items[0]):
-        return answer  # x = x^2 is not a name and its value
-    return Node("label", answer.items) if may_be_asked(answer.items[0]) else answer

@@ -12,6 +12,8 @@ import functools
 import math
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import replace
+from fractions import Fraction
 
 from recipe.verify.maths.question import MAX_CHARS, asks
 from recipe.verify.maths.reading import read
@@ -23,6 +25,7 @@ from recipe.verify.maths.tree import (
     is_infinite,
     multiplied,
     names_in,
+    num,
 )
 
 # What else an answer may have where the gold answer has the first.
@@ -48,7 +51,7 @@ _CALLED = (  # functions and commands, as a text without marks writes them
     r"|\\(?:times|cdot|div|sqrt|[dt]?frac|binom|pi|circ|(?:arc)?(?:sin|cos|tan)|log|ln|left|right))"
     r"(?![A-Za-z])"
 )
-_FORMULA = re.compile(
+FORMULA = re.compile(
     r"\$\$([^$]{1,300})\$\$|\$([^$]{1,300})\$|\\\[(.{1,300}?)\\\]|\\\((.{1,300}?)\\\)"
     r"|\\begin\{(?:align|equation|gather|multline|eqnarray|displaymath|math)\*?\}(.{1,600}?)\\end\{"
     r"|<math>([^<]{1,300})</math>|(?<!`)`([^`$\n]{1,200})`(?!`)"
@@ -60,7 +63,7 @@ _FORMULA = re.compile(
     rf"|{_CALLED}|[A-Za-z](?![A-Za-z])(?<![A-Za-z]{{2}})){{0,60}})",
     re.DOTALL,
 )
-_MAX_FORMULAS = 60
+MAX_FORMULAS = 60
 _ENDS = '.,;:? (-*"”'  # of a sentence, not of its formula
 _LAYOUT = re.compile(
     r"&|\\(?:begin|end)\{(?:aligned|align|array|gathered|gather|split|cases|equation)\*?\}"
@@ -97,6 +100,36 @@ def key(node: Node) -> str:
     return f"{node.kind}:{node.value or ''}{items}"
 
 
+def worked(node: Node) -> Node:
+    """Return a formula with its numbers worked out and its squares and cubes as products."""
+    value, group = exact(node), _GROUPS.get(node.kind, "")
+    if value is not None or not node.items:
+        return node if value is None else num(value)
+    if node.kind == "pow" and exact(node.items[1]) in (2, 3):
+        factors = [worked(node.items[0])] * int(exact(node.items[1]) or 0)
+        return functools.reduce(lambda one, other: Node("mul", (one, other)), factors)
+    if not group:
+        return replace(node, items=tuple(map(worked, node.items)))
+    number, rest = num(group == "product"), Node("none")
+    plus, minus = ("add", "sub") if group == "sum" else ("mul", "div")
+    for sign, part in _split(node, group):
+        part = worked(part)
+        if part.kind == "neg" and group == "sum":
+            sign, part = "-" if sign == "+" else "+", part.items[0]
+        kind = plus if sign in "+*" else minus
+        if exact(part) is not None:
+            number = Node(kind, (number, part))
+        elif rest.kind == "none":
+            empty = num(group == "product")
+            single = Node("neg", (part,)) if group == "sum" else Node("div", (empty, part))
+            rest = part if kind == plus else single
+        else:
+            rest = Node(kind, (rest, part))
+    value = exact(number)
+    is_neutral = value is not None and str(value) == _NEUTRAL[group]
+    return rest if is_neutral else Node(plus, (num(value) if value is not None else number, rest))
+
+
 def _split(node: Node, group: str) -> list[tuple[str, Node]]:
     """Return terms or factors with their signs; a subtracted sum and a divisor are one each."""
     plus, minus = "+-" if group == "sum" else "*/"
@@ -119,10 +152,10 @@ def _split(node: Node, group: str) -> list[tuple[str, Node]]:
 def formulas_of(problem: str) -> tuple[frozenset[str], tuple[Node, ...]]:
     """Return the keys of all formulas in a text and of their sides, and its values to work out."""
     keys, values = set[str](), dict[Node, None]()
-    for match in list(_FORMULA.finditer(problem[-MAX_CHARS:]))[:_MAX_FORMULAS]:
+    for match in list(FORMULA.finditer(problem[-MAX_CHARS:]))[:MAX_FORMULAS]:
         for tree in _trees_of(next(filter(None, match.groups()))):
             for part in (tree, *(tree.items if tree.kind in STRUCTURES | {"chain"} else ())):
-                keys.add(key(part))
+                keys |= {key(part), key(worked(part))} if names_in(part) else {key(part)}
                 if part.kind not in STRUCTURES | {"chain"} and _is_worked(part):
                     values[part] = None
     return frozenset(keys), tuple(values)
@@ -160,6 +193,10 @@ def sides_of(answer: Node) -> list[Node]:
 def adds_operation(gold: Node, answer: Node) -> bool:
     """Tell whether an answer has variables or kinds of operations that the gold answer lacks."""
     golds, answers = [*_values(gold)], [*_values(answer)]
+    if gold.kind == "label" and names_in(gold.items[1]) and answer.kind in ("label", "relation"):
+        golds.append(gold.items[0])  # a line may be solved for either variable
+    if golds and names_in(*answers) - names_in(*golds):
+        return True
     if any(each.kind == "num" and each.value.decimals >= _MIN_DECIMALS for each in golds):
         return False
     kinds = _kinds(*golds, is_gold=True)
@@ -204,17 +241,33 @@ def repeats_question(
     if answer.kind == "relation" or not answers:
         answers.append(answer)
     room = max(map(_size, golds), default=_size(gold))
-    is_open = not asks("rewriting", problem)
+    is_open, is_work = not asks("rewriting", problem), asks("work", problem)
     for each in answers:
         text = key(each)
         if text in own or (is_open and _is_numeral(each)):
             continue
-        if text in keys:
+        if text in keys or (names_in(each) and key(worked(each)) in keys):
+            return True
+        if is_work and _leaves_work(golds, each):
             return True
         doubtful = [f for f in formulas if room < _size(each) >= _size(f)]
         if any(_is_equal(equal, own_gold, f) for f in doubtful for own_gold in golds):
             return True
     return False
+
+
+def _leaves_work(golds: list[Node], answer: Node) -> bool:
+    """Tell whether more is left than in the gold answer: terms to join, a larger root."""
+    is_longer = bool(names_in(answer)) and _size(answer) > max(map(_size, golds), default=0)
+    return is_longer or _radicand(answer) > max(map(_radicand, golds), default=Fraction(0))
+
+
+def _radicand(node: Node) -> Fraction:
+    """Return the largest number under a root; 0 without one."""
+    power = exact(node.items[1]) if node.kind == "pow" else None
+    is_root = node.kind == "root" or (power is not None and power.denominator > 1)
+    own = abs(exact(node.items[0]) or 0) if is_root else Fraction(0)
+    return max([own, *map(_radicand, node.items)])
 
 
 def _is_equal(equal: Callable[[Node, Node], bool], gold: Node, formula: Node) -> bool:

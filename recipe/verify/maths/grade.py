@@ -18,11 +18,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from recipe.verify.maths.box import changes_value, has_other, last_box
-from recipe.verify.maths.compare import Comparison, with_name
-from recipe.verify.maths.copies import adds_operation, formulas_of, key, repeats_question, sides_of
+from recipe.verify.maths.compare import Comparison
+from recipe.verify.maths.copies import adds_operation, repeats_question, sides_of
+from recipe.verify.maths.named import with_names
 from recipe.verify.maths.question import asks_for_several
 from recipe.verify.maths.reading import Reading, read, read_answer
-from recipe.verify.maths.tree import Node, NoValue
+from recipe.verify.maths.tree import NoValue
 from recipe.verify.maths.values import NeedsAlgebra
 from recipe.verify.schema import Basis, Verdict
 
@@ -124,9 +125,7 @@ def _trees_equal(gold: Reading, other: Reading, comparison: Comparison) -> Equal
     known, problem = False, comparison.problem
     # `1,234` is one number where one is asked for
     golds = gold.trees if asks_for_several(problem) else gold.trees[:1]
-    pairs = [
-        (left, _with_asked_name(right, left, problem)) for left in golds for right in other.trees
-    ]
+    pairs = [(left, with_names(right, left, problem)) for left in golds for right in other.trees]
     for left, right in pairs:
         comparison.ignored.clear()
         # The sides of sqrt(50) = 5 sqrt(2) have to be equal, and one has to be finished.
@@ -140,10 +139,6 @@ def _trees_equal(gold: Reading, other: Reading, comparison: Comparison) -> Equal
         if is_equal and not all(repeats_question(left, each, problem, again) for each in sides):
             return Equality(True, _basis(comparison), "; ".join(comparison.ignored)[:200])
     return Equality(False, _basis(comparison)) if known else None
-
-
-def _with_asked_name(answer: Node, gold: Node, problem: str) -> Node:
-    return with_name(answer, gold, lambda name: key(name) in formulas_of(problem)[0])
 
 
 def _basis(comparison: Comparison) -> Basis:

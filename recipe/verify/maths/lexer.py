@@ -128,6 +128,9 @@ _UNIT_OR_PRODUCT = re.compile(
 _FOREIGN = (
     "\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u024f\u0400-\u04ff\u3041-\u30ff\u4e00-\u9fff\uac00-\ud7a3"
 )
+_RAISED_O = re.compile(
+    r"\^\s?(?:\{\s?(?:o|%s)\s?\}|%s|o(?![A-Za-z]))" % ((r"\\(?:text|mathrm)\s?\{\s?o\s?\}",) * 2)
+)
 _SI = re.compile(r"\\(?:SI|qty)\s?\{([^{}]*)\}\s?\{([^{}]*)\}|\\(?:si|unit)\s?\{([^{}]*)\}")
 
 # Between thousands: 1{,}000, 1\,000, 1{\ }000, 1\!,\!000.
@@ -175,6 +178,7 @@ def tokens(text: str) -> list[Token]:
 
 def spelled(text: str) -> str:
     """Spell signs as LaTeX does: ``≤`` as a command, full-width ones as ASCII."""
+    text = _RAISED_O.sub(r"\\degree ", text)
     return with_clock(_SI.sub(_with_unit, text).translate(_TRANSLATION))
 
 

@@ -173,6 +173,8 @@ class _Parser(Formulas):
         self._at += bool(currency)
         node = self._sum()
         suffix = self._suffix(currency)
+        if suffix and suffix.unit and has_bare_degree(node) and node.kind in ("mul", "div"):
+            raise Unread("a product of angles")
         if (suffix is None or suffix.unit == (("degree", 1),)) and has_bare_degree(node):
             node, suffix = without_bare_degrees(node), read_suffix([r"\degree"])
         if currency:
@@ -359,7 +361,8 @@ def _equation(sides: list[Node], relations: list[str]) -> Node:
         if len(values) > 1:
             return Node("label", (sides[0], Node("chain", tuple(values), tuple(relations[1:]))))
         return Node("label", (sides[0], _single(values[0])))
-    if len(sides) == 2 and sides[1].kind == "sym" and not names_in(sides[0]):
+    is_last_name = sides[1].kind == "sym" and is_name(sides[1])
+    if len(sides) == 2 and is_last_name and not names_in(sides[0]):
         return Node("label", (sides[1], _single(sides[0])))
     if not names_in(*sides):
         return Node("chain", tuple(sides), tuple(relations))

@@ -1,4 +1,4 @@
-r"""What a problem's own text asks for: units and nouns an answer may carry, names, order, percent."""
+"""What a problem's own text asks for: units and nouns an answer may carry, order, percent."""
 
 from __future__ import annotations
 
@@ -50,6 +50,9 @@ _PATTERNS = {
     "count": r"\bhow (?:many|much)\b",
     "money": r"\bhow much (?:money\b|(?:did|do|does|will|would|can|could|should|must|is|are)\b"
     r"[^.?]{0,80}\b(?:make|earn|pay|spend|cost|owe|save|charge|worth)\b)|\bamount of money\b",
+    "coins": r"\b(?:quarter|dime|nickel|penn(?:y|ies))",
+    "exact": r"\bexact|fraction|simplif|\bsimplest|radical|lowest terms",
+    "work": r"\bfactor|simplif|\bsimplest|expand|multiply|\bproduct of",
     "cents": r"\bcents?\b|¢",
     "age": r"\bhow old\b|\b(?:what|find)\b[^.?]{0,40}\bages?\b",
     "length": r"\bhow (?:far|tall|wide|deep)\b",
@@ -90,21 +93,14 @@ _CUT = frozenset(
     "that who which with must should there he she they it his her their".split()
 )
 _TIMES = {"daily": "day", "weekly": "week", "hourly": "hour", "annual": "year", "yearly": "year"}
+_COMPARING = frozenset("more fewer less extra additional other positive odd even ordered".split())
+_ASKING = re.compile(r"\b(?:how (?:many|much)|what (?:is|are|was))\b")
 _PLAIN_UNITS = tuple((("unit", power),) for power in (1, 2, 3))
 _WORD = re.compile(r"[^\W\d_]+")
 # Words that say nothing of a value before it: "There are 12 ways", "The answer is 12".
 _SAID = frozenset(
     "the a an is are was there it its of we have get total in all so thus hence therefore answer "
     "final result value number equal equals approximately about solution".split()
-)
-_NAME = r"\\?[A-Za-z]+(?:_\{?\w\}?)?"
-_GLUE = r"(?:[\s,$()]|\\[()]|\\left|\\right|\band\b)+"
-_ASKED_NAMES = re.compile(
-    r"\b(?:find|determine|compute|calculate|evaluate|what (?:is|are)|give|values? of)"
-    r"(?: (?:the|both|all|values?|constants?|coefficients?|integers?|numbers?|positive|real|of))*"
-    r" ?((?:\$?\\?[A-Za-z]\$?(?:\s?,|\s?\$?,|\s+and\s)+(?:\s?and\s)?\s?)+\$?\\?[A-Za-z]\$?)"
-    r"(?![A-Za-z])",
-    re.IGNORECASE,
 )
 
 
@@ -149,27 +145,6 @@ def asks_for_base(problem: str, digits: str, base: int) -> bool:
     known = NUMBERS | _NAMED_BASES
     bases = {int(word) if word.isdigit() else known.get(word) for word in words}
     return bases == {base} and int(max(digits)) < base
-
-
-def num_asked_names(problem: str) -> int:
-    """Return how many names the question lists, as in "find $m$ and $n$"; 0 without a list."""
-    found = _ASKED_NAMES.findall(question(problem))
-    names = re.findall(r"(?<![A-Za-z])\\?[A-Za-z](?![A-Za-z])", found[-1]) if found else []
-    return len(names) if len(set(names)) == len(names) else 0
-
-
-def order_of(names: Sequence[str], problem: str) -> tuple[str, ...]:
-    """Return names in the order in which the problem last lists them, in brackets if it does."""
-    if len(set(names)) != len(names) or not 1 < len(names) < 7:
-        return ()
-    one = "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True))
-    listed = rf"(?<![A-Za-z\\])({one})" + rf"{_GLUE}({one})" * (len(names) - 1) + r"(?![A-Za-z])"
-    found = [
-        (problem[match.start() - 1 : match.start()] == "(", match.groups())
-        for match in re.finditer(listed, problem[-MAX_CHARS:])
-        if set(match.groups()) == set(names)
-    ]
-    return max(enumerate(found), key=lambda each: (each[1][0], each[0]))[1][1] if found else ()
 
 
 @functools.lru_cache(maxsize=256)
@@ -259,21 +234,24 @@ def has_noun(noun: str, problem: str) -> bool:
 
 
 def _is_asked_itself(word: str, problem: str) -> bool:
-    """Tell whether a word such as ``more`` or ``pairs`` begins, or as a plural ends, the noun."""
+    """Tell whether a word such as ``more`` begins, or a plural such as ``pairs`` ends, the noun."""
     asked = [each.lower() for each in _asked_words(problem)]
-    return word in asked[:1] + asked[-1:] and (
-        word in asked[:1] and word[-1:] != "d" or word[-1:] == "s"
-    )
+    ends = asked[:1] + asked[-1:]
+    return word in ends if word.endswith("s") else word in _COMPARING and word in asked[:1]
 
 
 def counts_by(time: str, problem: str) -> bool:
-    """Tell whether the question counts by a time: "how many hours a week"."""
-    asked = question(problem).lower()
-    adjectives = "|".join(word for word, each in _TIMES.items() if each == time) or "\0"
-    return bool(
-        re.search(rf"\b(?:per|each|every|an?) {time}\b|/\s?{time}\b|\b(?:{adjectives})\b", asked)
-        and not re.search(rf"\b(?:in|for|after|once|twice|times|half) an? {time}\b", asked)
-    )
+    """Tell whether what the question asks for is counted by a time, as in "how many pages a day".
+
+    Its clause has to name that time alone and no number: "in 3 weeks" asks for a sum.
+    """
+    clause = _ASKING.split(question(problem).lower())[-1]
+    clause = re.split(r"[,;]|\b(?:if|when|who|while)\b", clause)[0]
+    words = _WORD.findall(clause)
+    times = [_TIMES.get(word) or name_of(word) or "" for word in words]
+    is_rate = bool({"per", "each", "every", *_TIMES} & {*words})
+    has_number = any(map(str.isdigit, clause)) or NUMBERS.keys() & {*words}
+    return is_rate and not has_number and [t for t in times if kind_of(t) == "time"] == [time]
 
 
 def may_drop_unit(unit: Unit, problem: str, *, has_pi: bool = False) -> bool:
@@ -302,11 +280,8 @@ def may_drop_unit(unit: Unit, problem: str, *, has_pi: bool = False) -> bool:
     if asked or _asked_words(problem):  # another unit, or no unit at all
         temperatures = ((("degree_Celsius", 1),), (("degree_Fahrenheit", 1),))
         return unit == (("degree", 1),) and asked in temperatures
-    if rates and kind_of(unit[0][0]) == "money":
-        return (
-            asks("share", problem)
-            or re.search(r"\b(?:wages?|rate)\b", question(problem)) is not None
-        )
+    if rates:
+        return False
     kind = next((each for each in ("money", "length", "mass") if asks(each, problem)), "")
     if kind and all(kind_of(name) != kind for name, _ in unit):
         return False
@@ -331,7 +306,7 @@ def _is_mentioned(name: str, problem: str, *, has_pi: bool) -> bool:
         return name in units and not asks("cents", problem)
     if name in ("degree", "radian") and name not in units:
         return not others and speaks("angle", problem) and has_pi == (name == "radian")
-    is_asked = name == "dollar" and asks("money", problem)
+    is_asked = name == "dollar" and asks("money", problem) and not speaks("coins", problem)
     return not others and (name in units or is_asked)
 
 

@@ -115,8 +115,24 @@ def has_bare_degree(node: Node) -> bool:
     )
 
 
+def _power_of_degree(node: Node) -> int:
+    """Return 1 for an angle, 2 for its square, -1 for one over it."""
+    if node.kind == "degree":
+        return 1
+    powers = [_power_of_degree(item) for item in node.items] if node.kind != "fn" else []
+    if node.kind == "mul":
+        return sum(powers)
+    return powers[0] - powers[1] if node.kind == "div" else max(powers, default=0)
+
+
 def without_bare_degrees(node: Node) -> Node:
-    r"""Return ``180^\circ - 60^\circ`` without its degree signs."""
+    r"""Return ``180^\circ - 60^\circ`` without its degree signs.
+
+    Raises:
+        Unread: It is not an angle.
+    """
+    if _power_of_degree(node) not in (0, 1):
+        raise Unread("a product of angles")
     if node.kind == "fn":
         return node
     items = tuple(map(without_bare_degrees, node.items))

@@ -128,7 +128,7 @@ _NO_NOUNS = frozenset(
     "penny pennie pence nickel dime fortnight millennia millennium mega giga milli micro nano "
     "hecto deca centi mille mil sqrt grosse dozenth trio triplet quartet twin ream grand quid buck "
     "deka deci semi".split()
-) | {*NUMBERS, *_SCALES, *_PARTS, *_POWER_WORDS}  # fmt: skip
+) | {*NUMBERS, *_SCALES, *_PARTS, *_POWER_WORDS, *_BEFORE_UNIT}  # fmt: skip
 _CHANGING = re.compile(  # tripled, daily, tenfold, octuples
     r"(?:[a-z]{2}(?<!e)ed|[a-z]{3}ly|(?:[a-z]fold|uple|uplet|illion|th)s?)(?![a-z])"
 )
@@ -343,6 +343,8 @@ def _may_count(words: Sequence[str]) -> bool:
 
 def read_counted(words: Sequence[str]) -> tuple[Fraction, Suffix] | None:
     """Read a whole number in words and its unit or noun: ``four apples``, ``ninety kilometers``."""
+    if words[0].lower() in _SCALES:
+        return None  # gross profit, score board
     for size in range(min(len(words) - 1, _MAX_NUMBER_WORDS), 0, -1):
         value = number_of(words[:size])
         if value is not None:
