@@ -202,7 +202,7 @@ class Comparison:
                 return False
         is_asked = chain is other and decimals(parted(gold)[0]) and chain.value[-1] == r"\approx"
         if is_asked and q.asks("rounding", self.problem) and self.equal(gold, rest[-1]):
-            return True  # 43/8 = 5.375 \approx 5.4
+            return rounds_side(first, rest[-1], may_cut=False)  # 43/8 = 5.375 \approx 5.4
         return self.equal(*((first, other) if chain is gold else (gold, first)))
 
     def _words(self, gold: Node, other: Node) -> bool:
@@ -232,6 +232,8 @@ class Comparison:
             if unit.unit or unit.noun or not q.has_noun(unit_of_other.noun, self.problem):
                 return False
             self.ignored.append(unit_of_other.noun)
+        if unit.noun and unit_of_other.unit:
+            return False
         if unit.unit and unit_of_other.unit:
             return unit.unit == unit_of_other.unit and self.equal(left, right)
         if unit_of_other.unit or any(kind_of(name) == "clock" for name, _ in unit.unit):
@@ -247,7 +249,7 @@ class Comparison:
         """Compare a percent and a number: by a hundredth, or in the problem's or gold's unit."""
         if unit.unit and unit_of_other.unit or unit.noun or unit_of_other.noun:
             return False
-        if q.asks_for_percent(self.problem) or (unit.is_percent and not self.problem):
+        if q.asks_for_percent(self.problem):
             self.ignored += [] if unit.is_percent else ["%"]
             return self.equal(gold, other)
         # Without the problem, which may ask for a percentage, a whole gold answer may be one.
@@ -345,9 +347,6 @@ class Comparison:
 
     def _group_and_lone(self, gold: Node, other: Node) -> bool:
         group, lone = (gold, other) if gold.kind in _GROUPED else (other, gold)
-        if group.kind == "set" and len(group.items) == 1 and lone.kind not in STRUCTURES:
-            pair = (group.items[0], lone)  # {5} is as good as 5
-            return self.equal(*(pair if group is gold else pair[::-1]))
         return lone == _REALS and is_all_reals(group)
 
     def _list(self, gold: Node, other: Node) -> bool:

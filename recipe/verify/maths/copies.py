@@ -296,12 +296,17 @@ def _values(node: Node) -> Iterator[Node]:
 
 
 def _size(node: Node) -> int:
+    if node.kind == "pow" and (exact(node.items[1]) or Fraction(1)).denominator > 1:
+        return _size(node.items[0]) + 1  # as long as a root
     return sum(map(_size, node.items)) if node.items else 1
 
 
 def _is_numeral(node: Node) -> bool:
     """Tell whether it is a number, mixed or not, or a fraction in lowest terms, signs aside."""
     node = node.items[0] if node.kind == "neg" else node
+    if node.kind == "mul" and node.items[1].kind == "pow":  # 5.6 x 10^7
+        (factor, power), ten = node.items, node.items[1].items[0]
+        return factor.kind == "num" and exact(ten) == 10 and exact(power) is not None
     if node.kind != "div":
         return node.kind == "num" and not node.value.repeats
     parts = [part.items[0] if part.kind == "neg" else part for part in node.items]

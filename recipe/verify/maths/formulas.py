@@ -211,6 +211,8 @@ class Formulas:
                     raise Unread("two exponents")
                 self._at += 1
                 node, is_raised = Node("pow", (node, self._script())), True
+            elif text == "_" and is_raised and node.kind == "pow":  # v^2_0
+                node = Node("pow", (self._indexed(node.items[0]), node.items[1]))
             elif text == "_":
                 node = self._indexed(node)
             elif text == "'" and node.kind == "sym":

@@ -23,7 +23,7 @@ from recipe.verify.maths.copies import adds_operation, repeats_question, sides_o
 from recipe.verify.maths.named import with_names
 from recipe.verify.maths.question import asks_for_several
 from recipe.verify.maths.reading import Reading, read, read_answer
-from recipe.verify.maths.tree import NoValue
+from recipe.verify.maths.tree import STRUCTURES, Node, NoValue
 from recipe.verify.maths.values import NeedsAlgebra
 from recipe.verify.schema import Basis, Verdict
 
@@ -125,13 +125,19 @@ def _trees_equal(gold: Reading, other: Reading, comparison: Comparison) -> Equal
     known, problem = False, comparison.problem
     # `1,234` is one number where one is asked for
     golds = gold.trees if asks_for_several(problem) else gold.trees[:1]
-    pairs = [(left, with_names(right, left, problem)) for left in golds for right in other.trees]
+    pairs = [
+        (left, with_names(_member(right, left), left, problem))
+        for left in golds
+        for right in other.trees
+    ]
     for left, right in pairs:
         comparison.ignored.clear()
         # The sides of sqrt(50) = 5 sqrt(2) have to be equal, and one has to be finished.
-        sides = [each for each in sides_of(right) if not adds_operation(left, each)]
+        sides = sides_of(right)
+        if comparison.tolerance is None:
+            sides = [each for each in sides if not adds_operation(left, each)]
         try:
-            is_equal = bool(sides) and comparison.equal(left, right)
+            is_equal = bool(sides) and comparison.equal(_member(left, right), right)
         except NoValue:
             continue
         known = True
@@ -139,6 +145,13 @@ def _trees_equal(gold: Reading, other: Reading, comparison: Comparison) -> Equal
         if is_equal and not all(repeats_question(left, each, problem, again) for each in sides):
             return Equality(True, _basis(comparison), "; ".join(comparison.ignored)[:200])
     return Equality(False, _basis(comparison)) if known else None
+
+
+def _member(node: Node, other: Node) -> Node:
+    """Return the member of a set of one, which is as good as the set against a single value."""
+    is_one = node.kind == "set" and len(node.items) == 1
+    is_single = other.kind == "label" or other.kind not in STRUCTURES
+    return node.items[0] if is_one and is_single else node
 
 
 def _basis(comparison: Comparison) -> Basis:
@@ -182,7 +195,7 @@ def _gold_text(answer: str) -> tuple[str, str]:
     """Return the gold answer, without a box that the data set kept, and its stated tolerance."""
     box = last_box(answer)
     answer = (box.text if box.state == "closed" else answer).strip()
-    if not any(map(str.isalnum, answer)) and not read(answer).text:
+    if not re.sub(r"[\s$]|(?<!\\)[{}]", "", answer):
         return "", ""  # `$$` and `{}` say as little as no answer
     value, mark, stated = answer.rpartition(_TOLERANCE_MARK)
     if mark and stated.endswith(")") and value.strip():

@@ -22,7 +22,10 @@ _WORDS = (
     r"|greatest|least|integers?|numbers?|constants?|coefficients?|two|three|angles?|lengths?|digits?"
     r"|expression|quantity|sum|variables?|parameters?)\s{1,3})*"
 )
-_VERBS = r"(?<![A-Za-z])(?:[Ff]ind|[Dd]etermine|[Cc]ompute|[Cc]alculate|[Ee]valuate|[Ww]hat|(?<!for )[Ww]hich)"
+_VERBS = (
+    r"(?<![A-Za-z])(?:[Ff]ind|[Dd]etermine|[Cc]ompute|[Cc]alculate|[Ee]valuate|[Ww]hat"
+    r"|(?<!for )[Ww]hich)"
+)
 _VERB = re.compile(rf"{_VERBS}(?![a-z])")
 _ASKING = re.compile(
     rf"{_VERBS}(?:\s(?:is|are))?\s{{1,3}}{_WORDS}(?:values?\s+of\s{{1,3}}{_WORDS})?\Z"

@@ -173,7 +173,12 @@ class _Parser(Formulas):
         self._at += bool(currency)
         node = self._sum()
         suffix = self._suffix(currency)
-        if suffix and suffix.unit and has_bare_degree(node) and node.kind in ("mul", "div"):
+        if (
+            suffix
+            and suffix.unit
+            and has_bare_degree(node)
+            and node.kind in ("mul", "div", "degree")
+        ):
             raise Unread("a product of angles")
         if (suffix is None or suffix.unit == (("degree", 1),)) and has_bare_degree(node):
             node, suffix = without_bare_degrees(node), read_suffix([r"\degree"])
@@ -295,7 +300,10 @@ def _quantity(node: Node, suffix: Suffix | None) -> Node:
     if suffix.power != 1:
         node = Node("pow", (node, num(suffix.power)))
     if suffix.scale != 1:
-        node = Node("mul", (node, num(suffix.scale)))
+        value = exact(node)
+        node = (
+            Node("mul", (node, num(suffix.scale))) if value is None else num(value * suffix.scale)
+        )
     return Node("quantity", (node,), suffix) if suffix.unit or suffix.noun else node
 
 

@@ -57,7 +57,8 @@ _PATTERNS = {
     "age": r"\bhow old\b|\b(?:what|find)\b[^.?]{0,40}\bages?\b",
     "length": r"\bhow (?:far|tall|wide|deep)\b",
     "mass": r"\bhow heavy\b",
-    "share": r"\b(?:each|per|every|apiece|averages?|mean|more|fewer|less|extra|difference)\b",
+    "share": r"\b(?:each|per|every|apiece|averages?|mean|more|fewer|less|extra|difference"
+    r"|an? (?:second|minute|hour|day|week|month|year))\b",
     "angle": r"\bangl|\\angle|degree|°|\\circ\b|rotat|temperature|latitude|longitude|\barc",
     "area": r"\barea\b",
     "volume": r"\bvolume\b",
@@ -214,7 +215,7 @@ def has_noun(noun: str, problem: str) -> bool:
     if tail:
         words = words[: -len(tail.split())]
         is_total = tail in TOTALS and not asks("share", problem)
-        if not is_total and not re.search(rf"\b{tail}\b|\bages?\b", question(problem)):
+        if not is_total and not re.search(rf"(?<!the )\b{tail}\b|\bages?\b", question(problem)):
             return False
     if words[-2:-1] == ["per"]:
         if not counts_by(words[-1], problem):
@@ -249,9 +250,11 @@ def counts_by(time: str, problem: str) -> bool:
     clause = re.split(r"[,;]|\b(?:if|when|who|while)\b", clause)[0]
     words = _WORD.findall(clause)
     times = [_TIMES.get(word) or name_of(word) or "" for word in words]
-    is_rate = bool({"per", "each", "every", *_TIMES} & {*words})
+    is_rate = bool({"per", "each", "every", *_TIMES} & {*words}) or words[1:2] in (["a"], ["an"])
+    is_rate = is_rate and not {"over", "in", "for"} & {*words}
     has_number = any(map(str.isdigit, clause)) or NUMBERS.keys() & {*words}
-    return is_rate and not has_number and [t for t in times if kind_of(t) == "time"] == [time]
+    times = [each for each in times if kind_of(each) == "time"]
+    return is_rate and not has_number and time in times and not {*times} - {time, "hour"}
 
 
 def may_drop_unit(unit: Unit, problem: str, *, has_pi: bool = False) -> bool:
@@ -280,7 +283,7 @@ def may_drop_unit(unit: Unit, problem: str, *, has_pi: bool = False) -> bool:
     if asked or _asked_words(problem):  # another unit, or no unit at all
         temperatures = ((("degree_Celsius", 1),), (("degree_Fahrenheit", 1),))
         return unit == (("degree", 1),) and asked in temperatures
-    if rates:
+    if rates and any(kind_of(name) == "money" for name, _ in unit):
         return False
     kind = next((each for each in ("money", "length", "mass") if asks(each, problem)), "")
     if kind and all(kind_of(name) != kind for name, _ in unit):
@@ -302,8 +305,6 @@ def _has_power(name: str, power: int, unit: Unit, problem: str) -> bool:
 def _is_mentioned(name: str, problem: str, *, has_pi: bool) -> bool:
     units = mentioned_units(problem)
     others = {other for other in units - {name} if kind_of(other) == kind_of(name)}
-    if name == "dollar" and others == {"cent"}:  # pens at 50 cents and books at $5
-        return name in units and not asks("cents", problem)
     if name in ("degree", "radian") and name not in units:
         return not others and speaks("angle", problem) and has_pi == (name == "radian")
     is_asked = name == "dollar" and asks("money", problem) and not speaks("coins", problem)
@@ -337,7 +338,8 @@ def _asked_unit(problem: str) -> Unit:
         _longest_unit(_split_unit(match[1]))
         for match in _MEASURED_IN.finditer(_with_plain_units(question(problem)))
     ]
-    is_age = not words and asks("age", problem)
+    ages = {name for name in mentioned_units(problem) if kind_of(name) == "time"} <= {"year"}
+    is_age = not words and asks("age", problem) and ages
     return next((unit for unit in reversed(found) if unit), (("year", 1),) if is_age else ())
 
 
@@ -401,7 +403,7 @@ def _units_in(text: str) -> Iterator[tuple[str, str]]:
             yield from ((token, name) for name in pair if all(pair) and name)
         has_font |= token == "\x02"
         has_hyphen |= token == "-"
-        if token in _SPACES | {"\x02", "-"}:
+        if token in _SPACES | {"\x02", "-"} and not match["money"]:
             continue
         name = name_of(token)
         is_after = is_number or before == "per"

@@ -118,7 +118,7 @@ def has_bare_degree(node: Node) -> bool:
 def _power_of_degree(node: Node) -> int:
     """Return 1 for an angle, 2 for its square, -1 for one over it."""
     if node.kind == "degree":
-        return 1
+        return 1 + _power_of_degree(node.items[0])
     powers = [_power_of_degree(item) for item in node.items] if node.kind != "fn" else []
     if node.kind == "mul":
         return sum(powers)

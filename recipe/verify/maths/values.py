@@ -12,6 +12,7 @@ Only for a worker: time is bounded by the limits below, not by what a caller can
 from __future__ import annotations
 
 import hashlib
+import itertools
 import random
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
@@ -53,7 +54,8 @@ def _same_function(gold: Node, other: Node) -> bool:
     if _branches_alone(gold, other) or len(names) > 12:
         return False
     is_signed = _has_signed_power(gold)  # (-1)^n is a function of whole numbers
-    verdict = None if is_signed else _agrees_at(gold, other, _points(gold, other, names))
+    points = itertools.chain(_points(gold, other, names), _near_corners(gold, other, names))
+    verdict = None if is_signed else _agrees_at(gold, other, points)
     if verdict is None:
         verdict = _agrees_at(gold, other, _whole_points(gold, other, names))
     if verdict is None:
@@ -150,6 +152,21 @@ def _points(gold: Node, other: Node, names: list[str]) -> Iterator[Mapping[str, 
                 )
                 for name in names
             }
+
+
+def _near_corners(gold: Node, other: Node, names: list[str]) -> Iterator[Mapping[str, Any]]:
+    """Yield points on both sides of the formulas' own numbers, where roots and |x| may turn."""
+    if any(True for node in (gold, other) for _ in _branches(node)):
+        numbers = {exact(constant) for node in (gold, other) for constant in _constants(node)}
+        for number in sorted(numbers - {None})[:12]:  # pyright: ignore[reportArgumentType]
+            for sign in (1, -1):
+                yield {name: _irrational_near(number, sign) for name in names}
+
+
+def _irrational_near(number: Fraction, sign: int) -> Any:
+    import mpmath
+
+    return lambda: mpmath.mpf(number.numerator) / number.denominator + sign * mpmath.sqrt(2) / 9
 
 
 def _irrational(rng: random.Random, sign: int, scale: int) -> Any:
@@ -284,7 +301,7 @@ def rounds_constant(gold: Node, other: Node) -> bool | None:
         return False
 
 
-def rounds_side(value: Node, rounded: Node) -> bool:
+def rounds_side(value: Node, rounded: Node, *, may_cut: bool = True) -> bool:
     r"""Return whether what follows ``\approx`` is a rounding of the value, however short."""
     number = exact(rounded)
     if number is None:
@@ -296,7 +313,7 @@ def rounds_side(value: Node, rounded: Node) -> bool:
     if rounded.kind not in ("num", "neg"):
         unit = Fraction(0) if rounded.kind == "div" else abs(number) / 20
     rest = approximate(value, 40) - number
-    return 2 * abs(rest) <= unit or (abs(rest) < unit and rest * number >= 0)
+    return 2 * abs(rest) <= unit or (may_cut and abs(rest) < unit and rest * number >= 0)
 
 
 def _never_ends(value: Fraction) -> bool:
