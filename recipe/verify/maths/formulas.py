@@ -353,7 +353,6 @@ class Formulas:
 
         Of ``\frac{\text{km}}{\text{h}}``, ``m\cdot s^{-1}`` and ``(apples)`` too.
         """
-        words: list[str] = []
         end = self._end_of_element(start)
         if end == start + _MAX_SUFFIX:
             return []
@@ -362,25 +361,7 @@ class Formulas:
             tokens = tokens[1:-1]
         if tokens and tokens[0].text == r"\frac" and len(tokens) == 3:
             tokens = [tokens[1], Token("op", "/"), tokens[2]]
-        for place, token in enumerate(tokens):
-            before = words[-1] if words else ""
-            if before == "^" and token.text == "-":
-                words[-1] = "^-"
-            elif before in ("^", "^-") and token.kind == "num":
-                words[-1:] = ["^", before[1:] + token.text]
-            elif token.text == "-" or before.endswith("-"):  # push-ups is one word
-                is_word = (before + token.text).replace("-", "").isalpha()
-                if not before or not is_word or token.is_spaced or token.kind == "num":
-                    return []
-                words[-1] += token.text
-            elif token.kind in ("word", "run", "sym") or token.text in _TEXT_MARKS:
-                if token.text not in (r"\cdot", "*"):
-                    words.append("^" if token.text == TEXT_POWER else token.text)
-                elif not before and place or place == len(tokens) - 1:
-                    return []
-            else:
-                return []
-        return words
+        return _words_of(tokens)
 
     def _starts_unit(self) -> bool:
         """Return whether what follows a value is its unit: the element's rest, and known."""
@@ -658,6 +639,29 @@ def spliced(parts: list[Node] | tuple[Node, ...]) -> tuple[Node, ...]:
     return tuple(
         item for part in parts for item in (part.items if part.kind == "list" else (part,))
     )
+
+
+def _words_of(tokens: list[Token]) -> list[str]:
+    words: list[str] = []
+    for place, token in enumerate(tokens):
+        before = words[-1] if words else ""
+        if before == "^" and token.text == "-":
+            words[-1] = "^-"
+        elif before in ("^", "^-") and token.kind == "num":
+            words[-1:] = ["^", before[1:] + token.text]
+        elif token.text == "-" or before.endswith("-"):  # push-ups is one word
+            is_word = (before + token.text).replace("-", "").isalpha()
+            if not before or not is_word or token.is_spaced or token.kind == "num":
+                return []
+            words[-1] += token.text
+        elif token.kind in ("word", "run", "sym") or token.text in _TEXT_MARKS:
+            if token.text not in (r"\cdot", "*"):
+                words.append("^" if token.text == TEXT_POWER else token.text)
+            elif not before and place or place == len(tokens) - 1:
+                return []
+        else:
+            return []
+    return words
 
 
 def _symbol(text: str) -> Node:

@@ -407,22 +407,15 @@ def _units_in(text: str) -> Iterator[tuple[str, str]]:
             continue
         name = name_of(token)
         is_after = is_number or before == "per"
+        is_end = has_font or _ENDS_UNIT.match(rest) is not None
         if name is None:
             is_here = False
-        elif not is_symbol(token):
-            is_here = is_after or token.lower() not in _ORDINARY
-        elif not token.isalpha():
-            is_here = is_after or token not in ("°", r"\circ", r"\degree", "%", r"\%")
-        elif token == "in":
-            is_here = is_after and (has_font or _ENDS_INCH.match(rest) is not None)
-        elif token in ("min", "sec", "deg"):
-            is_here = is_after
-        elif len(token) > 1:
-            is_here = token in _CLEAR or is_after or has_font or before in _BEFORE
+        elif len(token) > 1 or not token.isalpha():
+            is_marked = is_after or has_font
+            is_here = _is_read_as_unit(token, rest, before, is_after=is_after, is_marked=is_marked)
         elif is_unit and before in ("°", r"\circ", r"\degree", "degrees"):
             is_here = token in "CF"
         else:
-            is_end = has_font or _ENDS_UNIT.match(rest) is not None
             is_here = (before == "/" and is_unit) or (is_after and is_end and not has_hyphen)
         if name is not None and is_here:
             yield token, name
@@ -430,3 +423,18 @@ def _units_in(text: str) -> Iterator[tuple[str, str]]:
         is_number = token.isdecimal() or number_of([token]) is not None
         is_unit = is_here or (is_slash and is_unit)
         before, has_font, has_hyphen = token.lower(), False, False
+
+
+def _is_read_as_unit(
+    token: str, rest: str, before: str, *, is_after: bool, is_marked: bool
+) -> bool:
+    """Tell whether the spelling of a unit, of more than one letter, is one at its place."""
+    if not is_symbol(token):
+        return is_after or token.lower() not in _ORDINARY
+    if not token.isalpha():
+        return is_after or token not in ("°", r"\circ", r"\degree", "%", r"\%")
+    if token == "in":
+        return is_after and _ENDS_INCH.match(rest) is not None
+    if token in ("min", "sec", "deg"):
+        return is_after
+    return token in _CLEAR or is_marked or before in _BEFORE

@@ -101,6 +101,10 @@ def _parts(node: Node) -> list[Part]:
         return [*_intersection(left, _complement(right) if node.kind == "minus" else right)]
     if node.kind == "list":
         return _listed(node)
+    return _interval(node)
+
+
+def _interval(node: Node) -> list[Part]:
     if node.kind == "relation" and node.value == (r"\ne",) and node.items[0].kind == "sym":
         return [*_complement(real_set(Node("set", (node.items[1],))))]
     bounded = as_interval(node)
