@@ -19,7 +19,6 @@ from recipe.verify.maths.formulas import (
     SEPARATORS,
     STOPS,
     Formulas,
-    spliced,
 )
 from recipe.verify.maths.lexer import Token
 from recipe.verify.maths.tree import (
@@ -32,6 +31,7 @@ from recipe.verify.maths.tree import (
     is_name,
     names_in,
     num,
+    points_of,
     with_sign,
     without_bare_degrees,
 )
@@ -52,6 +52,11 @@ _ALL_BUT = re.compile(
     r"(?i)(?:all )?real(?: number)?s (?:except|but|excluding|other than)(?: for)?"
 )
 _MAX_LEVELS = 150
+_REALS = r"sym:\mathbb{R}"
+_CONDITIONS = frozenset({"relation", "label", "list"})
+_TURNED = {"][": "][", "[[": "[)", "]]": "(]"}  # ]1, 2[ is an interval, (1, 2) may be a point
+_MATRICES = frozenset("pmatrix bmatrix matrix array smallmatrix".split())
+_SYSTEMS = frozenset({"cases", "aligned", "gathered"})
 
 
 def parse(tokens: list[Token], *, joins_thousands: bool, has_unit_letters: bool = False) -> Node:
@@ -111,6 +116,87 @@ class _Parser(Formulas):
             values = [p.items[1] if p.kind == "label" else p for p in parts]
             return Node("label", (parts[0].items[0], Node("list", spliced(values))))
         return Node("list", spliced(_excluded(parts, word)), word)
+
+    def _bracket(self) -> Node:
+        """Read ``(1, 2)``, ``[1, 2[``, ``(x + 1)``, ``[ABC]``, ``[[1, 0], [0, 1]]``."""
+        opener = self.take().text
+        self._nested += 1
+        self._in_tuple += 1
+        bars, self._in_bars = self._in_bars, 0
+        parts = self._elements(frozenset({",", ";"}))
+        self._in_tuple -= 1
+        self._nested -= 1
+        self._in_bars = bars
+        brackets = opener + self.take().text
+        if brackets in _TURNED and len(parts) == 2:
+            brackets = _TURNED[brackets]
+        elif brackets not in ("()", "[]", "[)", "(]"):
+            raise Unread(brackets)
+        if brackets == "[]" and all((p.kind, p.value) == ("tuple", "[]") for p in parts):
+            if len({len(part.items) for part in parts}) == 1:  # rows
+                return Node("matrix", tuple(replace(part, value="()") for part in parts))
+        if len(parts) == 1:
+            if brackets == "[]" and (points := points_of(parts[0])):
+                return Node("sym", value=f"[{points}]")  # the area of a polygon
+            if brackets != "()" and parts[0].kind != "matrix":
+                raise Unread("one value in square brackets")
+            if parts[0].kind in ("relation", "label", "word"):
+                raise Unread("a relation in brackets")
+            return parts[0]
+        return Node("tuple", tuple(parts), brackets)
+
+    def _set(self) -> Node:
+        self.take(r"\{")
+        self._nested += 1
+        outer, self._in_tuple = self._in_tuple, 0
+        name = self._bound_name()
+        separators = SEPARATORS if name else frozenset({",", ";"})
+        parts = [] if self.text() == r"\}" else self._elements(separators)
+        self._in_tuple = outer
+        self._nested -= 1
+        self.take(r"\}")
+        members = spliced(parts)
+        if not name:
+            return Node("set", members)
+        if names_in(*parts) != {name} or any(part.kind not in _CONDITIONS for part in parts):
+            raise Unread("a set by another condition")
+        return parts[0] if len(parts) == 1 else Node("list", members, self._word)
+
+    def _bound_name(self) -> str:
+        r"""Take ``x \mid`` or ``x \in \mathbb{R} :``, which a set's condition follows."""
+        name, is_bounded = self.peek(), self.text(1) == r"\in" and self.text(2) == _REALS
+        ahead = 3 if is_bounded else 1
+        if name is None or name.kind != "sym" or self.text(ahead) not in ("|", ":"):
+            return ""
+        self._at += ahead + 1
+        return name.text
+
+    def _matrix(self) -> Node:
+        begin = self.take().text
+        name = begin[len(r"\begin{") : -1]
+        if name not in _SYSTEMS | _MATRICES:
+            raise Unread(begin)
+        rows: list[Node] = []
+        self._nested += 1
+        self._in_tuple += 1
+        while not self.text().startswith(r"\end{"):
+            cells = [self._element()]
+            while self.accept("&"):
+                cells.append(self._element())
+            rows.append(Node("tuple", tuple(cells), "()"))
+            if not self.accept(r"\\"):
+                break
+        self._in_tuple -= 1
+        self._nested -= 1
+        self.take(rf"\end{{{name}}}")
+        if not rows or len({len(row.items) for row in rows}) != 1:
+            raise Unread("rows of unequal length")
+        members = [row.items[0] for row in rows]
+        if len(rows[0].items) == 1 and (name in _SYSTEMS or (name == "array" and len(rows) == 1)):
+            return Node("list", spliced(members)) if len(members) > 1 else members[0]
+        if name in _SYSTEMS:
+            raise Unread("a function by cases")
+        return Node("matrix", tuple(rows))
 
     def _elements(self, separators: frozenset[str]) -> list[Node]:
         """Read the parts and, in ``_word``, whether ``and`` or ``or`` is between them."""
@@ -263,6 +349,13 @@ class _Parser(Formulas):
             raise Unread(" ".join(words))
         self._at = self._end_of_element(self._at)
         return suffix
+
+
+def spliced(parts: list[Node] | tuple[Node, ...]) -> tuple[Node, ...]:
+    r"""Return the members of a list, with the two values of a ``\pm`` as members of their own."""
+    return tuple(
+        item for part in parts for item in (part.items if part.kind == "list" else (part,))
+    )
 
 
 def _in_currency(currency: str, suffix: Suffix | None) -> Suffix:
