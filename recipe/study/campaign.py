@@ -12,11 +12,9 @@ from __future__ import annotations
 
 import argparse
 import json
-import re
 import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -33,7 +31,7 @@ from recipe.run.errors import ConfigError, HintError, one_line
 from recipe.run.run_folder import RunFolder
 from recipe.run.typed import read_typed, read_yaml
 from recipe.run.whole_file import claimed, write_whole
-from recipe.study.jobs import Driver, Job, quoted
+from recipe.study.jobs import Job, quoted, run_jobs, say
 from recipe.study.runs import RUN_FILE
 
 CAMPAIGN_FILE, RESULTS = "campaign.yaml", "evaluation/results.json"
@@ -49,14 +47,11 @@ MEASURES = {
     "accuracy": "accuracy",
     "work": "work right",
 }
-_LOG = "campaign.log"
-_NAME = re.compile(r"[a-zA-Z0-9][\w.-]{0,63}", re.ASCII)
 # Without what a training may be given and an evaluation refuses: its weights have the adapter.
 _EVALUATES = (
     *("trainer.eval_only=true", "data.val_max_samples=-1"),
     "actor_rollout_ref.model.lora_adapter_path=null",
 )
-_CHECK_S = 1800.0
 
 
 @dataclass(frozen=True)
@@ -85,15 +80,12 @@ class Claim:
     by: float = 0.0
 
     def __post_init__(self) -> None:
-        about = f"a claim about {self.arm} on {self.source}"
-        given = [each for each in (self.at_least, self.below, self.more_than) if each is not None]
-        if len(given) != 1 or self.more_than == self.arm:
-            raise ConfigError(f"{about}: give one of at_least, below and more_than (another arm)")
+        if (self.at_least, self.below, self.more_than).count(None) != 2:
+            raise ConfigError(f"claim of {self.arm}: give one of at_least, below and more_than")
         if self.measure not in MEASURES:
-            raise ConfigError(f"{about}: measure={self.measure}; choose from {', '.join(MEASURES)}")
-        shares = [each for each in (self.at_least, self.below, self.by) if each is not None]
-        if not all(-1.0 <= each <= 1.0 for each in shares):
-            raise ConfigError(f"{about}: {shares} must be shares from -1 to 1, not per cent")
+            raise ConfigError(f"measure={self.measure}; choose from {', '.join(MEASURES)}")
+        if max(map(abs, (self.at_least or 0.0, self.below or 0.0, self.by))) > 1:
+            raise ConfigError(f"claim of {self.arm}: give shares from -1 to 1, not per cent")
 
 
 @dataclass(frozen=True)
@@ -119,33 +111,30 @@ class Plan:
         """Its folder in that of the campaign."""
         return f"{self.arm}/seed-{self.seed}"
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, list[str]]:
         """Return what makes the run, as it stands in its folder."""
-        return {"settings": list(self.settings), "evaluation": list(self.evaluation)}
+        return {"settings": [*self.settings], "evaluation": [*self.evaluation]}
 
     def kept(self, root: Path) -> Path:
         """Return where the kept data of the run is: beside its folder's place."""
         return root / f"{self.name}.json"
 
     def check_made(self, root: Path) -> None:
-        """Refuse a folder, or a kept file, of a run with other settings.
-
-        Raises:
-            ConfigError: Naming them.
-        """
-        folder, kept, now = root / self.name, self.kept(root), self.as_json()
+        """Refuse a folder, or a kept file, of a run with other settings."""
+        folder, now = root / self.name, self.as_json()
+        made: dict[str, Any] = now
         if (folder / RUN_FILE).exists():
-            made = json.loads((folder / RUN_FILE).read_text(encoding="utf-8"))
+            made = json.loads((folder / RUN_FILE).read_text("utf-8"))
             if not (folder / "evaluation").exists():  # nothing depends on the former ones
                 made["evaluation"] = now["evaluation"]
-        else:
-            made = json.loads(kept.read_text("utf-8"))["made"] if kept.exists() else now
+        elif self.kept(root).exists():
+            made = json.loads(self.kept(root).read_text("utf-8"))["made"]
         if made != now:
-            theirs, ours = ({*each["settings"], *each["evaluation"]} for each in (made, now))
+            old, new = ({*each["settings"], *each["evaluation"]} for each in (made, now))
             raise ConfigError(
-                f"{folder} was made with {', '.join(sorted(theirs - ours)) or 'fewer settings'}, "
-                f"now it is {', '.join(sorted(ours - theirs)) or 'fewer settings'}: delete it (or "
-                f"its evaluation alone) to make it again, or give another -o"
+                f"{folder} was made with {', '.join(sorted(old - new)) or 'fewer settings'}, now "
+                f"it is {', '.join(sorted(new - old)) or 'fewer settings'}: delete it (or its "
+                f"evaluation alone) to make it again, or give another -o"
             )
 
 
@@ -166,11 +155,9 @@ class Campaign:
         named = {self.reference, *(each.arm for each in (*self.claims, *self.budgets))}
         named |= {each.more_than for each in self.claims}
         named |= {each.tokens_of for each in self.budgets}
-        if unknown := named - {None, *self.arms}:
+        unknown = (named - {None, *self.arms}) | {each for each in self.arms if "/" in each}
+        if unknown or not self.arms:
             raise ConfigError(f"{unknown} is not an arm; choose from {', '.join(self.arms)}")
-        for name in self.arms:
-            if not _NAME.fullmatch(name):
-                raise ConfigError(f"arms: {name!r} names a folder; give letters, digits, '-', '_'")
 
     @property
     def compared_with(self) -> str:
@@ -187,21 +174,17 @@ class Campaign:
         if unknown := {*only} - {*self.arms}:
             raise ConfigError(f"--only {min(unknown)}: the arms are {', '.join(self.arms)}")
         found = []
-        for name, arm in self.arms.items():
+        for name in only or self.arms:
+            arm = self.arms[name]
             for place, seed in enumerate(self.seeds_of(name)):
                 settings = (*self.settings, *arm.settings, f"hint.seed={seed}", f"data.seed={seed}")
                 plan = Plan(name, seed, settings, (*self.evaluation, *arm.evaluation))
                 found.append((place, plan))
-        ordered = [plan for _, plan in sorted(found, key=lambda each: each[0])]
-        return [plan for plan in ordered if not only or plan.arm in only]
+        return [plan for _, plan in sorted(found, key=lambda each: each[0])]
 
 
 def read_campaign(path: str | Path) -> Campaign:
-    """Read a campaign's file.
-
-    Raises:
-        ConfigError: If it is not there, not YAML, or not a campaign; the message begins with it.
-    """
+    """Read a campaign's file; a ``ConfigError`` begins with it."""
     try:
         return read_typed(Campaign, read_yaml(Path(path).read_text("utf-8")), "campaign")
     except (OSError, ValueError, yaml.YAMLError) as error:
@@ -209,22 +192,18 @@ def read_campaign(path: str | Path) -> Campaign:
 
 
 def state_of(plan: Plan, root: Path) -> str:
-    """Return ``done``, or what comes next, as the run's folder says.
-
-    Raises:
-        ConfigError: If the folder holds a run with other settings.
-    """
+    """Return ``done``, or what comes next, as the run's folder says."""
     plan.check_made(root)
     folder = root / plan.name
     if (folder / RESULTS).is_file() or plan.kept(root).is_file():
         return "done"
-    step, last = resume_step(folder / "checkpoints") or 0, -1
-    if (folder / "config.yaml").is_file():
-        config = read_yaml((folder / "config.yaml").read_text("utf-8"))
-        last = int(config["trainer"]["total_training_steps"])
-    if step == last:
-        return "evaluate" if (folder / "model").is_dir() else "export"
-    return f"train after step {step}" if step else "train"
+    step = resume_step(folder / "checkpoints")
+    if not step:
+        return "train"
+    config = read_yaml((folder / "config.yaml").read_text("utf-8"))
+    if step != int(config["trainer"]["total_training_steps"]):
+        return f"train after step {step}"
+    return "evaluate" if (folder / "model").is_dir() else "export"
 
 
 def next_step(plan: Plan, root: Path) -> tuple[str, list[str]] | None:
@@ -258,7 +237,7 @@ def make(path: Path, root: Path, num_at_once: int = 1, only: Sequence[str] = ())
 
     Raises:
         ConfigError: If a folder holds a run with other settings, or another command works there.
-        HintError: At the end, if some failed.
+        HintError: At the end, if some failed; ``campaign.log`` in their folders says why.
     """
     campaign = read_campaign(path)
     plans = campaign.plans(only)
@@ -268,39 +247,26 @@ def make(path: Path, root: Path, num_at_once: int = 1, only: Sequence[str] = ())
             plan.check_made(root)
         write_whole(root / CAMPAIGN_FILE, path.read_text(encoding="utf-8"))
         left = [plan for plan in plans if state_of(plan, root) != "done"]
-        _say(f"{len(plans)} runs, {len(plans) - len(left)} of them done")
-        driver = Driver(num_at_once, _say)
-        driver.make(
-            [
-                Job(each.name, partial(next_step, each, root), root / each.name / _LOG)
-                for each in left
-            ]
-        )
-    if driver.failed:
-        shown = ", ".join(f"{name} ({why})" for name, why in driver.failed.items())
-        raise HintError(
-            f"{len(driver.failed)} of {len(plans)} runs failed: {shown}; {_LOG} in each run's "
-            f"folder has the reason, and the same command makes them again"
-        )
+        say(f"{len(plans)} runs, {len(plans) - len(left)} of them done")
+        logs = [root / plan.name / "campaign.log" for plan in left]
+        jobs = [
+            Job(plan.name, partial(next_step, plan, root), log)
+            for plan, log in zip(left, logs, strict=True)
+        ]
+        run_jobs(jobs, num_at_once, retries=True)
 
 
 def check(campaign: Campaign, root: Path, only: Sequence[str] = ()) -> None:
-    """Run each arm's own checks of its training and its evaluation, with its first seed.
-
-    Raises:
-        HintError: If some arm cannot start.
-    """
+    """Run each arm's own checks of its training and its evaluation, with its first seed."""
     firsts = {plan.arm: plan for plan in reversed(campaign.plans(only))}
     failed = 0
     for arm in filter(firsts.get, campaign.arms):
         plan = firsts[arm]
-        end = ["preflight_only=true", f"hint.run_dir={quoted(str((root / plan.name).absolute()))}"]
         train = [sys.executable, str(PROGRAMS / "main_hint.py"), *plan.settings]
+        end = ["preflight_only=true", f"hint.run_dir={quoted(str((root / plan.name).absolute()))}"]
         why = ""
         for command in ([*train, *end], [*train, *plan.evaluation, *_EVALUATES, *end]):
-            done = subprocess.run(
-                command, capture_output=True, text=True, check=False, timeout=_CHECK_S
-            )
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
             said = (done.stderr.strip() or done.stdout.strip() or "nothing").splitlines()
             why = why or (said[-1] if done.returncode else "")
         failed += bool(why)
@@ -313,19 +279,13 @@ def check(campaign: Campaign, root: Path, only: Sequence[str] = ()) -> None:
 def main(argv: Sequence[str] | None = None) -> None:
     """Make, list or check the runs."""
     parser = Parser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument(
-        "campaign", type=Path, help="the YAML file, such as configs/campaign/*.yaml"
-    )
+    parser.add_argument("campaign", type=Path, help="YAML file, such as configs/campaign/*.yaml")
     parser.add_argument("-o", "--output", type=Path, required=True, help="folder of the runs")
     parser.add_argument("--jobs", type=int, default=1, help="runs at once, on CPUs (default: 1)")
     parser.add_argument("--only", action="append", default=[], metavar="ARM", help="repeatable")
     parser.add_argument("--dry-run", action="store_true", help="list the runs and what each needs")
-    parser.add_argument(
-        "--check", action="store_true", help="check each arm's settings; start none"
-    )
+    parser.add_argument("--check", action="store_true", help="check each arm's settings; no run")
     given = parser.parse_args(argv)
-    if given.jobs < 1:
-        parser.error(f"--jobs {given.jobs}: it must be at least 1")
     campaign = read_campaign(given.campaign)
     if given.dry_run:
         for plan in campaign.plans(given.only):
@@ -333,9 +293,5 @@ def main(argv: Sequence[str] | None = None) -> None:
     elif given.check:
         check(campaign, given.output, given.only)
     else:
-        make(given.campaign, given.output, given.jobs, given.only)
+        make(given.campaign, given.output, max(1, given.jobs), given.only)
         print(f"done: python recipe/hint/main_report.py campaign {given.output} -o results.md")
-
-
-def _say(line: str) -> None:
-    print(f"{time.strftime('%H:%M:%S')}  {line}", flush=True)

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, cast
 
 import pandas as pd
 from omegaconf import OmegaConf
-from pydantic import BaseModel, ValidationError
 
-from recipe.run.errors import ConfigError, DataError, one_line
+from recipe.run.errors import ConfigError, DataError
 from recipe.run.whole_file import write_whole
 from recipe.study.campaign import (
     CAMPAIGN_FILE,
@@ -38,9 +37,7 @@ from recipe.study.runs import SECONDS, TOKENS, VLLM_DIFFERENCE, Run, read_run
 from recipe.study.tables import percent
 from recipe.verify.schema import UNGRADED
 
-Verdict = Literal["holds", "fails", "undecided", "not known"]
 NOT_RUN = "not run"
-_LOST = ".lost"  # ending of a file beside the kept ones
 _MIN_SEEDS = 3  # of fewer, an interval over seeds and problems is too narrow
 # Beginnings of the metrics' names that a kept file holds.
 _KEPT = (
@@ -50,36 +47,25 @@ _KEPT = (
 )  # fmt: skip
 
 
-class Kept(BaseModel):
-    """What is kept of a run: all that the page reads.
+@dataclass
+class Finished(Run):
+    """A run with its evaluation.
 
-    ``means`` has data source -> measure -> problem -> mean over its K responses (of conversations
-    over those that the verifier could compare), ``ungraded`` how many of them it failed on.
+    ``kept`` is what its kept file holds, all that the page reads: ``means`` has data source ->
+    measure -> problem -> mean over its K responses (of conversations over those that the verifier
+    could compare), ``ungraded`` how many of them it failed on.
     """
 
-    made: dict[str, list[str]]
-    num_responses: int
-    sampling: dict[str, Any]
-    files: dict[str, str] = {}
-    machine: dict[str, Any]
-    damaged: dict[str, int]
-    ungraded: dict[str, dict[str, int]] = {}
-    means: dict[str, dict[str, dict[str, float]]]
-    metrics: dict[str, list[float | None]]
+    kept: dict[str, Any] = field(kw_only=True)
 
     def problems(self, source: str) -> set[str]:
         """Return the problems of a data source that were answered, whatever the grades."""
-        return set(self.ungraded.get(source, {})).union(*self.means.get(source, {}).values())
+        means = self.kept["means"].get(source, {})
+        return set(self.kept["ungraded"].get(source, {})).union(*means.values())
 
-
-@dataclass
-class Finished(Run):
-    """A run with its evaluation."""
-
-    held_out: Kept = field(kw_only=True)
-
-    def steps_with_tokens(self) -> int:
-        """Return the number of training steps, 0 where a part of their tokens is not known."""
+    @property
+    def num_whole(self) -> int:
+        """The number of training steps, 0 where a part of their tokens is not known."""
         steps = [row["step"] for row in self.training if all(name in row for name in TOKENS)]
         is_whole = steps == [*range(1, len(self.training) + 1)] and not self.damaged
         return len(steps) if is_whole else 0
@@ -90,96 +76,105 @@ class CampaignResult:
     """The finished runs of a campaign by arm and seed, and what became of the others."""
 
     campaign: Campaign
-    seeds: dict[str, dict[int, Finished]] = field(default_factory=dict)
-    missing: list[tuple[Plan, str]] = field(default_factory=list)
+    seeds: dict[str, dict[int, Finished]]
+    missing: list[tuple[Plan, str]]
 
-    @property
-    def runs(self) -> list[Finished]:
-        """The finished runs, arm by arm."""
-        return [run for by_seed in self.seeds.values() for run in by_seed.values()]
-
-    def sources(self) -> list[str]:
-        """Return the data sources that runs were evaluated on, in the order of the first."""
-        return list(dict.fromkeys(source for run in self.runs for source in run.held_out.means))
+    def __post_init__(self) -> None:
+        self.runs = [run for by_seed in self.seeds.values() for run in by_seed.values()]
+        found = {
+            (arm, source, measure, seed, problem): value
+            for arm, by_seed in self.seeds.items()
+            for seed, run in by_seed.items()
+            for source, by_measure in run.kept["means"].items()
+            for measure, by_problem in by_measure.items()
+            for problem, value in by_problem.items()
+        }
+        self.sources = [*dict.fromkeys(source for _, source, *_ in found)]
+        self._means = pd.Series(found).sort_index()
 
     def measures(self, source: str) -> list[str]:
         """Return the measures that some run has on a data source, in the order of a table."""
-        have = {name for run in self.runs for name in run.held_out.means.get(source, {})}
+        have = {name for run in self.runs for name in run.kept["means"].get(source, {})}
         return [name for name in MEASURES if name in have]
 
     def common_seeds(self, arm: str, other: str) -> list[int]:
         """Return the seeds of which both arms have a finished run."""
         return sorted(self.seeds.get(arm, {}).keys() & self.seeds.get(other, {}).keys())
 
-    def estimate(
-        self,
-        arm: str,
-        source: str,
-        measure: str,
-        minus: str | None = None,
-        seeds: Sequence[int] | None = None,
-    ) -> Estimate | None:
-        """Return a measure with its interval over seeds and problems; ``None`` where unknown.
+    def table(self, arm: str, source: str, measure: str, minus: str | None = None) -> pd.DataFrame:
+        """Return a measure as seeds x problems, less that of another arm where one is given.
 
-        With ``minus`` less that of another arm, paired by seed and problem.
+        It is empty where a seed has none.
         """
-        found = self._table(arm, source, measure, minus, seeds)
-        if found is None:
+        seeds = self.common_seeds(arm, minus or arm)
+        try:
+            found = self._means[arm, source, measure].unstack()
+            if minus:
+                found -= self._means[minus, source, measure].unstack()
+        except KeyError:
+            return pd.DataFrame()
+        found = found.dropna(axis=0, how="all")
+        return found.dropna(axis=1) if [*found.index] == seeds else pd.DataFrame()
+
+    def estimate(
+        self, arm: str, source: str, measure: str, minus: str | None = None
+    ) -> Estimate | None:
+        """Return a measure with its interval over seeds and problems; ``None`` where unknown."""
+        is_signed = minus is not None or measure == "delta"
+        return self._estimate(arm, self.table(arm, source, measure, minus), is_signed=is_signed)
+
+    def _estimate(self, arm: str, found: pd.DataFrame, *, is_signed: bool) -> Estimate | None:
+        if found.empty:
             return None
-        if minus is not None or measure == "delta":
-            return crossed_difference(found.to_numpy())
-        least = min(run.held_out.num_responses for run in self.seeds[arm].values())
-        return crossed_share(found.to_numpy(), least)
+        least = min(run.kept["num_responses"] for run in self.seeds[arm].values())
+        values_SP = found.to_numpy()
+        return crossed_difference(values_SP) if is_signed else crossed_share(values_SP, least)
 
     def p_value(self, claim: Claim) -> float | None:
         """Return the p value of a claim that one arm is above another; ``None`` for others."""
         if claim.more_than is None or claim.by or self.verdict(claim)[1] == "not known":
             return None
-        found = self._table(claim.arm, claim.source, claim.measure, claim.more_than)
-        return None if found is None or min(found.shape) < 2 else crossed_p(found.to_numpy())
+        found = self.table(claim.arm, claim.source, claim.measure, claim.more_than)
+        return crossed_p(found.to_numpy()) if min(found.shape) > 1 else None
 
-    def verdict(self, claim: Claim) -> tuple[str, Verdict]:
+    def verdict(self, claim: Claim) -> tuple[str, str]:
         """Return what was measured for a claim, in percent, and what it says of the claim.
 
         A bound holds where the interval of every seed is on its side, and fails where that of some
         seed is wholly on the other. ``more_than`` goes by the interval of the paired difference
-        over seeds and problems, of at least three seeds. Intervals are taken as they are shown.
-        What is missing leaves a claim unknown, unless a seed has already broken a bound; so do runs
-        of different numbers of steps or sampling.
+        over seeds and problems, of at least three seeds. What is missing leaves a claim unknown,
+        unless a seed has already broken a bound; so do runs of different numbers of steps or
+        sampling.
         """
-        arm, other, source, measure = claim.arm, claim.more_than, claim.source, claim.measure
-        is_complete = self._is_complete(arm)
-        if other is None:
-            seeds = self.common_seeds(arm, arm)
-            found = [self.estimate(arm, source, measure, seeds=[seed]) for seed in seeds]
-        else:
-            found = [self.estimate(arm, source, measure, other)]
-            is_complete &= self._is_complete(other) and self._are_alike(arm, other)
-            is_complete &= len(self.common_seeds(arm, other)) >= _MIN_SEEDS
-        known = [each for each in found if each is not None]
-        is_complete &= len(known) == len(found)
-        is_signed = other is not None or measure == "delta"
+        arm, other = claim.arm, claim.more_than
+        table = self.table(arm, claim.source, claim.measure, other)
+        tables, is_known = [table.loc[[seed]] for seed in table.index], self._is_complete(arm)
+        if other is not None:
+            tables, is_known = [table], is_known and self._is_complete(arm, other)
+            is_known &= len(table) >= _MIN_SEEDS
+        is_signed = other is not None or claim.measure == "delta"
+        estimates = [self._estimate(arm, each, is_signed=is_signed) for each in tables]
+        known = [each for each in estimates if each]
         text = "; ".join(shown(each, sign=is_signed) for each in known) or "-"
-        verdicts = {_side(claim, each) for each in known}
-        if "fails" in verdicts and (is_complete or other is None):
+        sides = {_side(claim, each) for each in known}
+        if "fails" in sides and (is_known or other is None):
             return text, "fails"
-        if not is_complete or not known:
+        if not (known and is_known):
             return text, "not known"
-        return text, "holds" if verdicts == {"holds"} else "undecided"
+        return text, "holds" if sides == {"holds"} else "undecided"
 
-    def cost(self, budget: Budget) -> tuple[str, Verdict]:
+    def cost(self, budget: Budget) -> tuple[str, str]:
         """Return how many times the other's tokens an arm took, and what that says of a budget."""
-        arms = (budget.arm, budget.tokens_of)
+        arms, at_most = (budget.arm, budget.tokens_of), budget.at_most
         ratios_S = self.token_ratios(*arms)
         if len(ratios_S) < _MIN_SEEDS:
             return "; ".join(f"{each:.2f}" for each in ratios_S) or "-", "not known"
         value, low, high = (round(each, 2) for each in mean_ratio(ratios_S))
         text = f"{value:.2f} ({low:.2f} - {high:.2f})"
-        seeds = self.common_seeds(*arms)
-        steps = {self.seeds[arm][seed].steps_with_tokens() for arm in arms for seed in seeds}
+        runs = [self.seeds[arm][seed] for arm in arms for seed in self.common_seeds(*arms)]
+        steps = {run.num_whole for run in runs}
         if not all(map(self._is_complete, arms)) or len(steps) > 1 or 0 in steps:
             return text, "not known"  # a run without a part of its lines cost more than they say
-        at_most = budget.at_most
         return text, "holds" if high <= at_most else "fails" if low > at_most else "undecided"
 
     def token_ratios(self, arm: str, other: str) -> list[float]:
@@ -188,160 +183,122 @@ class CampaignResult:
         pairs = [[self.seeds[each][seed].tokens() for each in (arm, other)] for seed in seeds]
         return [mine / theirs for mine, theirs in pairs if mine and theirs]
 
-    def _table(
-        self,
-        arm: str,
-        source: str,
-        measure: str,
-        minus: str | None = None,
-        seeds: Sequence[int] | None = None,
-    ) -> pd.DataFrame | None:
-        """Return seeds x problems that all of them have; ``None`` where a seed has none."""
-        seeds, tables = seeds or self.common_seeds(arm, minus or arm), []
-        for name in (arm, minus) if minus else (arm,):
-            runs = {seed: self.seeds[name][seed].held_out for seed in seeds}
-            rows = {seed: run.means.get(source, {}).get(measure) for seed, run in runs.items()}
-            if not rows or not all(rows.values()):
-                return None
-            tables.append(pd.DataFrame(rows).T.sort_index(axis=1))
-        found = (tables[0] - tables[1] if minus else tables[0]).dropna(axis=1)
-        return None if found.empty else found
-
-    def _are_alike(self, *arms: str) -> bool:
-        """Return whether all runs trained for equal steps and drew their responses alike."""
+    def _is_complete(self, *arms: str) -> bool:
+        """Return whether all seeds are there and trained equal steps; two arms: drawn alike too."""
         runs = [run for arm in arms for run in self.seeds.get(arm, {}).values()]
-        facts = [
-            {**run.held_out.sampling, "seed": 0, "K": run.held_out.num_responses, "": run.last_step}
-            for run in runs
-        ]
-        return all(each == facts[0] for each in facts)
+        facts = [(run.last_step, len(arms) > 1 and _drawn(run.kept)) for run in runs]
+        has_all = all({*self.campaign.seeds_of(a)} <= self.seeds.get(a, {}).keys() for a in arms)
+        return has_all and all(each == facts[0] for each in facts)
 
-    def _is_complete(self, arm: str) -> bool:
-        have = self.seeds.get(arm, {})
-        lengths = {run.last_step for run in have.values()}
-        return {*self.campaign.seeds_of(arm)} <= have.keys() and len(lengths) == 1
+
+def _drawn(kept: dict[str, Any]) -> Any:
+    return kept["num_responses"], kept["sampling"] | {"seed": 0}
 
 
 def shown(estimate: Estimate, *, sign: bool = False) -> str:
     """Write an estimate in percent, ``94.1 (91.0 - 96.2)``, with signs where they can differ."""
     value, low, high = (percent(each, sign=sign) for each in estimate)
-    return f"{value} ({low} - {high})" if not sign else f"{value} ({low} to {high})"
+    return f"{value} ({low} {'to' if sign else '-'} {high})"
 
 
-def _side(claim: Claim, found: Estimate) -> Verdict:
+def _side(claim: Claim, found: Estimate) -> str:
     """Return on which side of a claim's bound an interval is, as it is shown."""
-    low, high = (float(percent(each)) for each in (found.low, found.high))
-    if claim.more_than is not None:
-        bound = float(percent(claim.by))
-        return "holds" if low > bound else "fails" if high < bound else "undecided"
-    if claim.at_least is not None:
-        bound = float(percent(claim.at_least))
-        return "holds" if low >= bound else "fails" if high < bound else "undecided"
-    bound = float(percent(claim.below or 0.0))
-    return "holds" if high < bound else "fails" if low >= bound else "undecided"
+    bound = (
+        claim.by if claim.more_than else claim.below if claim.at_least is None else claim.at_least
+    )
+    low, high, bound = (float(percent(each)) for each in (found.low, found.high, bound or 0.0))
+    if claim.below is not None:
+        return "holds" if high < bound else "fails" if low >= bound else "undecided"
+    is_above = low > bound if claim.more_than else low >= bound
+    return "holds" if is_above else "fails" if high < bound else "undecided"
+
+
+def runs_of(folder: str | Path) -> Iterator[Run]:
+    """Yield the run of a folder, or those that a campaign's has: finished, kept or begun."""
+    root = Path(folder)
+    if not (root / CAMPAIGN_FILE).is_file():
+        yield read_run(root)
+        return
+    for plan in read_campaign(root / CAMPAIGN_FILE).plans():
+        plan.check_made(root)
+        if plan.kept(root).is_file() and not (root / plan.name / RESULTS).is_file():
+            yield _read_kept(root, plan)
+        elif (root / plan.name / "metrics.jsonl").is_file():
+            run = read_run(root / plan.name)
+            run.name = plan.name
+            is_finished = (root / plan.name / RESULTS).is_file()
+            yield Finished(**vars(run), kept=_evaluated(run, plan)) if is_finished else run
 
 
 def read_results_of(root: str | Path) -> CampaignResult:
     """Read the finished runs of a campaign's folder, and what was kept of others.
 
     Raises:
-        DataError: If none is finished, one cannot be read, or their problems differ.
+        DataError: If none is finished, or their problems differ.
         ConfigError: If a run is not of the campaign.
     """
     root = Path(root)
-    result = CampaignResult(read_campaign(root / CAMPAIGN_FILE))
-    plans = result.campaign.plans()
+    campaign = read_campaign(root / CAMPAIGN_FILE)
+    plans, runs = campaign.plans(), {run.name: run for run in runs_of(root)}
     there = [each.with_suffix("") for each in root.glob("*/seed-*.json")]
     there += [each.parents[1] for each in root.glob(f"*/seed-*/{RESULTS}")]
     if unknown := {str(each.relative_to(root)) for each in there} - {each.name for each in plans}:
         raise ConfigError(f"{root} has results of {unknown}, no run of {CAMPAIGN_FILE}; name it")
-    found = {}
-    for plan in plans:
-        plan.check_made(root)
-        folder = root / plan.name
-        if (folder / RESULTS).is_file():
-            run = read_run(folder)
-            found[plan.arm, plan.seed] = Finished(**vars(run), held_out=_evaluated(run, plan))
-        elif plan.kept(root).is_file():
-            found[plan.arm, plan.seed] = _read_kept(plan.kept(root), plan)
-        else:
-            result.missing.append((plan, _unfinished(folder)))
-    if not found:
+    seeds: dict[str, dict[int, Finished]] = {}
+    for arm in campaign.arms:
+        for seed in sorted(campaign.seeds_of(arm)):
+            if isinstance(run := runs.get(f"{arm}/seed-{seed}"), Finished):
+                seeds.setdefault(arm, {})[seed] = run
+    if not seeds:
         raise DataError(f"{root} has no finished run; make them with main_campaign.py")
-    for source in {source for run in found.values() for source in run.held_out.means}:
-        answered = {frozenset(run.held_out.problems(source)) for run in found.values()}
+    lost = [plan for plan in plans if not isinstance(runs.get(plan.name), Finished)]
+    missing = [(plan, _unfinished(root / plan.name, runs.get(plan.name))) for plan in lost]
+    result = CampaignResult(campaign, seeds, missing)
+    for source in result.sources:
+        answered = {frozenset(run.problems(source)) for run in result.runs}
         if len(answered - {frozenset()}) > 1:
             raise DataError(f"{root}: runs were evaluated on different problems of {source}")
-    # In the order of the file, whichever was finished first.
-    for arm, seed in sorted(found, key=lambda key: ([*result.campaign.arms].index(key[0]), key[1])):
-        result.seeds.setdefault(arm, {})[seed] = found[arm, seed]
     return result
 
 
-def runs_of(folder: str | Path) -> Iterator[Run]:
-    """Yield the run of a folder, or those that a campaign's has: begun, finished or kept."""
-    root = Path(folder)
-    if not (root / CAMPAIGN_FILE).is_file():
-        yield read_run(root)
-        return
-    for plan in read_campaign(root / CAMPAIGN_FILE).plans():
-        if (root / plan.name / "metrics.jsonl").is_file():
-            yield read_run(root / plan.name)
-        elif plan.kept(root).is_file():
-            yield _read_kept(plan.kept(root), plan)
-
-
-def keep_results(root: str | Path, output: Path, *, should_replace: bool = False) -> int:
+def keep_results(root: str | Path, output: Path) -> int:
     """Write what the page reads of each run to another folder; return the number of runs.
 
     ``output`` holds ``campaign.yaml`` and ``ARM/seed-N.json`` afterwards, or ``ARM/seed-N.lost``:
     what became of a run that did not finish. A campaign that is there stays: it may have more arms.
-
-    Raises:
-        DataError: If a run was kept with other numbers and ``should_replace`` is not set.
     """
     result, there = read_results_of(root), output / CAMPAIGN_FILE
-    plans = {each.name: each for each in result.campaign.plans()}
-    known = read_campaign(there).plans() if there.exists() else [*plans.values()]
+    texts = {
+        f"{plan.name}.lost": why
+        for plan, why in result.missing
+        if why != NOT_RUN and not plan.kept(output).exists()
+    }
     for run in result.runs:
-        if (plan := plans[run.name]) not in known:
-            raise ConfigError(f"{there} has no run {run.name} with its settings; change it first")
-        kept = run.held_out.model_dump().items()
-        lines = (f" {json.dumps(name)}: {json.dumps(value)}" for name, value in kept)
-        path, text = plan.kept(output), "{\n" + ",\n".join(lines) + "\n}\n"
-        if path.exists() and not should_replace and path.read_text(encoding="utf-8") != text:
-            raise DataError(f"{path} was kept with other numbers than {root} has; give --replace")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(path, text)
-        path.with_suffix(_LOST).unlink(missing_ok=True)
-    for plan, why in result.missing:
-        path = plan.kept(output).with_suffix(_LOST)
-        if why != NOT_RUN and not plan.kept(output).exists():
-            path.parent.mkdir(parents=True, exist_ok=True)
-            write_whole(path, why)
+        lines = (f" {json.dumps(name)}: {json.dumps(value)}" for name, value in run.kept.items())
+        texts[f"{run.name}.json"] = "{\n" + ",\n".join(lines) + "\n}\n"
+        (output / f"{run.name}.lost").unlink(missing_ok=True)
+    for name, text in texts.items():
+        (output / name).parent.mkdir(parents=True, exist_ok=True)
+        write_whole(output / name, text)
     if not there.exists():
         write_whole(there, (Path(root) / CAMPAIGN_FILE).read_text(encoding="utf-8"))
     return len(result.runs)
 
 
-def _unfinished(folder: Path) -> str:
+def _unfinished(folder: Path, run: Run | None) -> str:
     """Return what became of a run that is not finished."""
-    if not (folder / "metrics.jsonl").is_file():
-        lost = folder.with_suffix(_LOST)
+    if run is None:
+        lost = folder.with_suffix(".lost")
         return lost.read_text(encoding="utf-8") if lost.is_file() else NOT_RUN
-    run = read_run(folder)
     why = " ".join(run.failure.split())[:200]
     return f"at step {run.last_step}{f', ended by: {why}' if why else ''}"
 
 
-def _read_kept(path: Path, plan: Plan) -> Finished:
-    try:
-        kept = Kept.model_validate_json(path.read_bytes(), strict=True)
-    except (OSError, ValidationError) as error:
-        raise DataError(f"{path} is damaged: {one_line(error, 200)}; keep the run again") from error
+def _read_kept(root: Path, plan: Plan) -> Finished:
+    kept = {"ungraded": {}} | json.loads(plan.kept(root).read_text("utf-8"))
     rows = [
-        {name: each for name, each in zip(kept.metrics, row, strict=True) if each is not None}
-        for row in zip(*kept.metrics.values(), strict=True)
+        {name: each for name, each in zip(kept["metrics"], row, strict=True) if each is not None}
+        for row in zip(*kept["metrics"].values(), strict=True)
     ]
     config = OmegaConf.create({})
     for setting in plan.settings:
@@ -349,35 +306,31 @@ def _read_kept(path: Path, plan: Plan) -> Finished:
         OmegaConf.update(config, name, value)
     return Finished(
         plan.name,
+        root / plan.name,
         rows=[{**row, "step": int(row["step"])} for row in rows],
         config=cast("dict[str, Any]", OmegaConf.to_container(config)),
-        machine=kept.machine,
-        damaged=Counter(kept.damaged),
-        held_out=kept,
+        machine=kept["machine"],
+        damaged=Counter(kept["damaged"]),
+        kept=kept,
     )
 
 
-def _evaluated(run: Run, plan: Plan) -> Kept:
+def _evaluated(run: Run, plan: Plan) -> dict[str, Any]:
     """Return what is kept of a run's folder with a finished evaluation."""
-    evaluation = (run.folder or Path()) / "evaluation"
-    stored, by_source = read_evaluation(evaluation)
-    means, ungraded = {}, {}
-    for source, groups in by_source.items():
-        means[source], failed = _means_of(groups)
-        if failed:
-            ungraded[source] = failed
+    stored, by_source = read_evaluation(run.folder / "evaluation")
+    found = {source: _means_of(groups) for source, groups in by_source.items()}
     names = sorted({name for row in run.rows for name in row if name.startswith(_KEPT)})
-    return Kept(
-        made=plan.as_json(),
-        num_responses=stored["num_samples"],
-        sampling=stored["sampling"],
-        files=problem_digests(evaluation),
-        machine=run.machine,
-        damaged=run.damaged,
-        ungraded=ungraded,
-        means=means,
-        metrics={name: [row.get(name) for row in run.rows] for name in names},
-    )
+    return {
+        "made": plan.as_json(),
+        "num_responses": stored["num_samples"],
+        "sampling": stored["sampling"],
+        "files": problem_digests(run.folder / "evaluation"),
+        "machine": run.machine,
+        "damaged": dict(run.damaged),
+        "ungraded": {source: failed for source, (_, failed) in found.items() if failed},
+        "means": {source: means for source, (means, _) in found.items()},
+        "metrics": {name: [row.get(name) for row in run.rows] for name in names},
+    }
 
 
 def _means_of(groups: Groups) -> tuple[dict[str, dict[str, float]], dict[str, int]]:

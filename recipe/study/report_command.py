@@ -198,11 +198,8 @@ def _keep(parser: Parser, argv: Sequence[str]) -> None:
     """Keep what a page needs of a campaign's finished runs."""
     parser.add_argument("folder", help="a folder that main_campaign.py filled")
     parser.add_argument("-o", "--output", type=Path, required=True, help="another folder")
-    parser.add_argument(
-        "--replace", action="store_true", help="of runs that were kept with other numbers"
-    )
     given = parser.parse_args(argv)
-    count = keep_results(given.folder, given.output, should_replace=given.replace)
+    count = keep_results(given.folder, given.output)
     print(f"{given.output}: {count} runs")
 
 

@@ -1,9 +1,8 @@
 """Read what runs left in their folders; everything that tells of runs reads them here.
 
-``read_run(folder)`` reads ``metrics.jsonl``, ``config.yaml``, ``machine.json`` and
-``logs/fatal.json`` of a run that is finished, at work or killed. ``Run.records()`` and
-``Run.samples()`` go through ``records.jsonl`` and ``samples.jsonl``, a line at a time. What cannot
-be read is left out and counted in ``Run.damaged``.
+``read_run(folder)`` reads a run that is finished, at work or killed; ``Run.records()`` and
+``Run.samples()`` go through those files a line at a time. What cannot be read is left out and
+counted in ``Run.damaged``.
 """
 
 from __future__ import annotations
@@ -36,11 +35,11 @@ class Run:
     """One run, as far as it went.
 
     ``rows`` are its metrics, one row for each step, with finite numbers; ``failure`` says why it
-    ended; ``damaged`` counts the lines that cannot be read, by file.
+    ended; ``damaged`` counts what cannot be read, by file.
     """
 
     name: str
-    folder: Path | None = None
+    folder: Path
     rows: list[dict[str, Any]] = field(default_factory=list)
     config: dict[str, Any] = field(default_factory=dict)
     machine: dict[str, Any] = field(default_factory=dict)
@@ -107,33 +106,29 @@ class Run:
 
     def _lines(self, name: str) -> Iterator[dict[str, Any]]:
         """Yield a file's rows; half a last line, which a kill or a run at work leaves, is none."""
-        path = (self.folder or Path("nowhere")) / name
         self.damaged.pop(name, None)  # counted anew
-        if not path.is_file():
+        if not (self.folder / name).is_file():
             return
-        with open(path, "rb") as file:
+        with open(self.folder / name, "rb") as file:
             for line in file:
-                row: Any = None
                 try:
                     row = json.loads(line)
-                    is_whole = isinstance(row["step"], int)
-                except (ValueError, LookupError, TypeError, RecursionError):
-                    is_whole = False
-                if is_whole:
+                    is_row = isinstance(row["step"], int)
+                except (ValueError, LookupError, TypeError):
+                    is_row = False
+                if is_row:
                     yield row
                 elif line.endswith(b"\n"):
                     self.damaged[name] += 1
 
     def _mapping(self, name: str) -> dict[str, Any]:
-        """Return what a YAML or JSON file holds, as JSON has it; nothing if it is damaged."""
-        path = (self.folder or Path("nowhere")) / name
-        if not path.is_file():
+        """Return what a YAML or JSON file holds; nothing if it is damaged."""
+        if not (self.folder / name).is_file():
             return {}
-        try:
-            parse = json.loads if path.suffix == ".json" else read_yaml
-            value = parse(path.read_text(encoding="utf-8"))
-            return dict(json.loads(json.dumps(value, default=str)))
-        except (OSError, ValueError, TypeError, RecursionError, yaml.YAMLError):
+        try:  # JSON by its own reader: YAML has no pairs of surrogates
+            text = (self.folder / name).read_text("utf-8")
+            return dict((json.loads if name.endswith(".json") else read_yaml)(text))
+        except (ValueError, TypeError, yaml.YAMLError):
             self.damaged[name] += 1
             return {}
 
@@ -150,20 +145,18 @@ def read_run(folder: str | Path) -> Run:
     place = folder.resolve()
     is_of_campaign = (place / RUN_FILE).exists()
     run = Run(f"{place.parent.name}/{place.name}" if is_of_campaign else place.name, folder)
-    rows = [_numbers(row) for row in run._lines("metrics.jsonl")]
+    rows = [  # verl writes ``nan`` where a run went wrong
+        {"step": row["step"]}
+        | {k: float(v) for k, v in row.items() if isinstance(v, int | float) and abs(v) < 1e300}
+        | {"step": row["step"]}
+        for row in run._lines("metrics.jsonl")
+    ]
     run.rows = by_step(rows)
     if repeated := sum("hint/prompts" in row for row in rows) - len(run.training):
         run.damaged["metrics.jsonl"] += repeated
     run.config, run.machine = run._mapping("config.yaml"), run._mapping("machine.json")
     run.failure = str(next(iter(run._mapping("logs/fatal.json").values()), ""))[:2000]
     return run
-
-
-def _numbers(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the finite numbers; verl writes ``nan`` where a run went wrong."""
-    numbers = {name: each for name, each in row.items() if isinstance(each, int | float)}
-    finite = {name: float(each) for name, each in numbers.items() if abs(each) < 1e300}
-    return finite | {"step": row["step"]}
 
 
 def level_share(row: Mapping[str, float], level: int) -> float:
@@ -211,8 +204,9 @@ def compare_records(first: Path, second: Path) -> Sameness:
     keys = sorted(key for key in theirs.keys() | ours.keys() if key[0] in shared)
     other = [key for key in keys if theirs.get(key) != ours.get(key)]
     equal = len(keys) - len(other)
-    first_step = other[0][0] if other else None
-    return Sameness(len(keys), equal, first_step, len(shared), len(steps[0] | steps[1]))
+    return Sameness(
+        len(keys), equal, other[0][0] if other else None, len(shared), len(steps[0] | steps[1])
+    )
 
 
 def _rounds(folder: Path) -> dict[tuple[int, str], list[str]]:

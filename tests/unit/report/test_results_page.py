@@ -84,7 +84,7 @@ def test_every_interval_that_the_papers_page_gives_is_one_of_the_kept_runs():
     known = set()
     for path in EVIDENCE.glob(f"*/{CAMPAIGN_FILE}"):
         result = read_results_of(path.parent)
-        for source, name in itertools.product(result.sources(), ("accuracy", "acc_t1", "acc_t2")):
+        for source, name in itertools.product(result.sources, ("accuracy", "acc_t1", "acc_t2")):
             if name not in result.measures(source):
                 continue
             known |= {result.estimate(arm, source, name) for arm in result.seeds}
