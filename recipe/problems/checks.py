@@ -1,35 +1,35 @@
-"""Report what to know about a file before training on it: counts, with the places.
+"""What to know about a file before training on it: lines with counts and places.
 
-A finding is a warning, or a note when nothing has to be done about it. Faults that make a row
-unusable are no findings but errors, raised while the file is read.
+Faults that make a row unusable are no findings but errors. The solution of a program row, where it
+is code, is run against the row's tests.
 """
 
 from __future__ import annotations
 
+import ast
 import hashlib
+import os
 import re
 import unicodedata
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 from tqdm import tqdm
 
-from recipe.problems.columns import read_problems
-from recipe.problems.prepare import Prepared, places_text
+from recipe.problems.prepare import Prepared, listed
 from recipe.problems.schema import lists_options
+from recipe.run.errors import DataError
+from recipe.verify.answer import unasked_warning
 from recipe.verify.maths.grade import is_text_only
+from recipe.verify.options import GradeOptions
 from recipe.verify.placeholders import is_placeholder
-from recipe.verify.pool.workers import VerifierPool
-from recipe.verify.schema import Item
+from recipe.verify.programs.blocks import code_block
+from recipe.verify.programs.run import layers_for, run_program
 
-# Right for no answer, so that the verifier has to work on the gold answer to say "wrong".
-_PROBE = r"\boxed{7919.0625}"
-# Words in a run. Runs of 10 are the shorter end of what training-data audits use (8 to 13):
-# problems are short, and a match must still be more than a common phrase.
-NGRAM_WORDS = 10
-MIN_SHARE = 0.5
+# Words in a run, the shorter end of what training-data audits use (8 to 13): problems are short,
+# and a match must still be more than a common phrase. A pair shares half of the shorter one's runs.
+_RUN_WORDS, _MIN_SHARE = 10, 0.5
 _MOST_HOLDERS = 10  # benchmark problems with one run, before it is taken for an instruction
 _MARKUP = re.compile(
     r"\\(?:left|right|displaystyle|text(?:bf|it|rm)?|mathrm|mbox|q?quad)(?![a-z])|\\[,;:! ]|[${}~]"
@@ -41,7 +41,6 @@ _SPELLINGS = (
     (re.compile(r"[\u2010-\u2015\u2212]"), "-"),
     (re.compile(r"\\leq?(?:slant)?(?![a-z])|[≤⩽]|<="), " le "),
     (re.compile(r"\\geq?(?:slant)?(?![a-z])|[≥⩾]|>="), " ge "),
-    (re.compile(r"\\neq?(?![a-z])|≠|!="), " ne "),
     (re.compile(r"\\(?:times|cdot)(?![a-z])|[×·⋅]"), "*"),
 )
 _WORD = re.compile(r"[^\W\d_]+|\d+|[+*/=<>^-]")
@@ -53,125 +52,64 @@ _ODD_GOLDS = (
     ("two answers; a response gives one", r".*\d\s*(?:or|\\text\{\s*or\s*\})\s*[-$\\]?\d.*"),
 )
 _ODD = [(what, re.compile(form, re.DOTALL | re.IGNORECASE)) for what, form in _ODD_GOLDS]
-
 _NO_SOLUTION = "empty, so these problems get no self-written hint; --solution-key names a column"
 _NO_OPTIONS = "no options on lines of their own, (A) and (B); --options-key names a column of them"
 _LETTER = "a letter of the listed options, but graded as mathematics; --kind choice grades it"
-_TEXT_ONLY = "not read as mathematics, so only the same text is right"
 
 Gram = tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """A property that some rows share; ``rows`` are their numbers from 0."""
-
-    column: str
-    what: str
-    rows: tuple[int, ...]
-    places: tuple[str, ...]
-    is_note: bool = False
-
-    def line(self, path: str, *, is_listed: bool = False) -> str:
-        """Return one line for the console; ``is_listed`` names every place, not the first ones."""
-        count = f"{len(self.rows)} row{'s' if len(self.rows) != 1 else ''}"
-        level = "note" if self.is_note else "warning"
-        return (
-            f"{level}: {path}: {count}, column `{self.column}`: {self.what}"
-            f" ({', '.join(self.places) if is_listed else places_text(self.places)})"
-        )
+def odd_golds(golds: Sequence[str], places: Sequence[str]) -> list[str]:
+    """Find gold answers of mathematics that no response will match; of other kinds give ``""``."""
+    found: dict[str, list[str]] = defaultdict(list)
+    for gold, place in zip(golds, places, strict=True):
+        if what := _gold_fault(gold):
+            found[what].append(f"{place}: {gold[-40:]!r}")
+    return [_line("answer", what, at) for what, at in found.items()]
 
 
-def gold_fault(gold: str) -> str:
-    """Return why no response will match a gold answer of mathematics; empty: nothing is known."""
+def row_findings(prepared: Prepared) -> list[str]:
+    """Return lines about solutions, options and golds that are missing, and repeated problems."""
+    found: dict[tuple[str, str], list[str]] = defaultdict(list)
+    first: dict[bytes, str] = {}  # by a digest: a million lists of words are gigabytes
+    golds = []
+    for row, place in zip(prepared.rows, prepared.places, strict=True):
+        kind, is_listed = row["reward_model"]["kind"], lists_options(row["problem"])
+        golds.append(gold := row["answer"] if kind == "maths" else "")
+        if not row["solution"].strip():
+            found["solution", _NO_SOLUTION].append(place)
+        if kind == "choice" and not is_listed:
+            found["problem", _NO_OPTIONS].append(place)
+        if is_listed and re.fullmatch("[A-Z]", gold.strip()):
+            found["answer", _LETTER].append(place)
+        elif gold and not _gold_fault(gold) and is_text_only(gold):
+            what = "not read as mathematics, so only the same text is right"
+            found["answer", what].append(f"{place}: {gold[:60]!r}")
+        digest = hashlib.sha256(" ".join(words(row["problem"])).encode()).digest()
+        if (other := first.setdefault(digest, place)) != place:
+            found["problem", "the same words as an earlier row"].append(f"{place} = {other}")
+    if prepared.repeated:
+        found["problem", "an earlier row again, with its answer; left out"] += prepared.repeated
+    level = defaultdict(lambda: "warning", {_NO_SOLUTION: "note"})
+    path, lines = prepared.path, []
+    for (column, what), at in found.items():
+        lines.append(f"{level[what]}: {path}: {_line(column, what, at)}")
+    lines += [f"warning: {path}: {line}" for line in odd_golds(golds, prepared.places)]
+    asked = [row["prompt"] for row in prepared.rows if row["reward_model"]["kind"] != "program"]
+    if unasked := unasked_warning(asked):
+        lines.append(f"warning: {path}: {unasked}")
+    return lines
+
+
+def _line(column: str, what: str, places: Sequence[str]) -> str:
+    count = f"{len(places)} row{'s' if len(places) != 1 else ''}"
+    return f"{count}, column `{column}`: {what} ({listed(places)})"
+
+
+def _gold_fault(gold: str) -> str:
     if is_placeholder(gold):
         return "no answer but a placeholder, so no response is correct; drop the rows"
     return next((what for what, form in _ODD if form.fullmatch(gold)), "")
-
-
-def odd_golds(golds: Sequence[str], places: Sequence[str]) -> list[Finding]:
-    """Find gold answers of mathematics that no response will match; of other kinds give ``""``."""
-    table = _Table(places)
-    for number, gold in enumerate(golds):
-        if what := gold_fault(gold):
-            table.add("answer", what, number, f": {gold[-40:]!r}")
-    return table.findings()
-
-
-class _Table:
-    """Rows by what was found of them."""
-
-    def __init__(self, places: Sequence[str]) -> None:
-        self._places = places
-        self._rows: dict[tuple[str, str], list[tuple[int, str]]] = defaultdict(list)
-
-    def add(self, column: str, what: str, number: int, remark: str = "") -> None:
-        self._rows[column, what].append((number, f"{self._places[number]}{remark}"))
-
-    def findings(self) -> list[Finding]:
-        return [
-            Finding(column, what, *zip(*rows, strict=True), is_note=what == _NO_SOLUTION)
-            for (column, what), rows in self._rows.items()
-        ]
-
-
-def row_findings(prepared: Prepared, pool: VerifierPool) -> list[Finding]:
-    """Find solutions and options that are missing, repeated problems and golds that are none."""
-    table = _Table(prepared.places)
-    golds = [
-        row["answer"] if row["reward_model"]["kind"] == "maths" else "" for row in prepared.rows
-    ]
-    graded: list[int] = []
-    for number, row in enumerate(prepared.rows):
-        is_listed, gold = lists_options(row["problem"]), golds[number]
-        if not row["solution"].strip():
-            table.add("solution", _NO_SOLUTION, number)
-        if row["reward_model"]["kind"] == "choice" and not is_listed:
-            table.add("problem", _NO_OPTIONS, number)
-        if is_listed and re.fullmatch("[A-Z]", gold.strip()):
-            table.add("answer", _LETTER, number)
-        if gold and not gold_fault(gold):
-            graded.append(number)
-            if is_text_only(gold):
-                table.add("answer", _TEXT_ONLY, number, f": {gold[:60]!r}")
-    verdicts = pool.grade_many_blocking([Item(_PROBE, golds[number]) for number in graded])
-    for number, verdict in zip(graded, verdicts, strict=True):
-        if verdict.reason == "timeout":
-            late = f"not read within {pool.timeout_s:g} s, so no response can be graded"
-            table.add("answer", late, number, f": {golds[number][:60]!r}")
-    return [*table.findings(), *odd_golds(golds, prepared.places), *_repeated(prepared)]
-
-
-def _repeated(prepared: Prepared) -> list[Finding]:
-    """Find rows with the same words as an earlier row but another id, and rows left out."""
-    table = _Table(prepared.places)
-    first: dict[bytes, int] = {}  # by a digest: a million lists of words are gigabytes
-    for number, row in enumerate(prepared.rows):
-        digest = hashlib.sha256(" ".join(words(row["problem"])).encode()).digest()
-        if (other := first.setdefault(digest, number)) != number:
-            same = "the same words as an earlier row"
-            table.add("problem", same, number, f" = {prepared.places[other]}")
-    found = table.findings()
-    if prepared.repeated:
-        numbers = tuple(range(len(prepared.repeated)))
-        what = "an earlier row again, with its answer; left out"
-        found.append(Finding("problem", what, numbers, prepared.repeated))
-    return found
-
-
-def overlaps(
-    prepared: Prepared, benchmarks: Iterable[str | Path], size: int, min_share: float
-) -> list[Finding]:
-    """Return one finding per benchmark file that shares problems with the rows."""
-    texts = [row["problem"] for row in prepared.rows]
-    table = _Table(prepared.places)
-    for path in benchmarks:
-        known = read_problems(path)
-        pairs = shared_pairs(texts, [each.text for each in known], size=size, min_share=min_share)
-        for number, other, share in pairs:
-            remark = f" = {known[other].id} ({share:.0%})"
-            table.add("problem", f"text shared with {path}", number, remark)
-    return table.findings()
 
 
 def words(text: str) -> Gram:
@@ -183,14 +121,8 @@ def words(text: str) -> Gram:
     return tuple(_WORD.findall(_MARKUP.sub(" ", levelled)))
 
 
-def shared_pairs(
-    first: Sequence[str],
-    second: Sequence[str],
-    *,
-    size: int = NGRAM_WORDS,
-    min_share: float = MIN_SHARE,
-) -> list[tuple[int, int, float]]:
-    """Return pairs of problems of two lists that share at least ``min_share`` of their runs.
+def shared_pairs(first: Sequence[str], second: Sequence[str]) -> list[tuple[int, int, float]]:
+    """Return pairs of problems of two lists that share at least half of their runs of words.
 
     Runs that many problems of the second list hold, such as one instruction behind each of them,
     are left out. A text shorter than a run is one run. Not covered: paraphrase, translation, other
@@ -199,7 +131,7 @@ def shared_pairs(
     Returns:
         Numbers of the two and the part of the runs of the one with fewer that the other has too.
     """
-    runs = [_runs(text, size) for text in second]
+    runs = [_runs(text) for text in second]
     held = Counter(gram for each in set(runs) for gram in each)
     common = {gram for gram, count in held.items() if count > _MOST_HOLDERS}
     telling = [each - common or each for each in runs]
@@ -209,15 +141,69 @@ def shared_pairs(
             holders[gram].append(number)
     pairs = []
     for number, text in enumerate(tqdm(first, "looking for shared text", delay=2, disable=None)):
-        own = _runs(text, size)
+        own = _runs(text)
         own = own - common or own
         counts = Counter(other for gram in own for other in holders.get(gram, ()))
         shares = {n: count / min(len(own), len(telling[n])) for n, count in counts.items()}
-        pairs += [(number, n, share) for n, share in sorted(shares.items()) if share >= min_share]
+        pairs += [(number, n, share) for n, share in sorted(shares.items()) if share >= _MIN_SHARE]
     return pairs
 
 
-def _runs(text: str, size: int) -> frozenset[Gram]:
+def _runs(text: str) -> frozenset[Gram]:
     found = words(text)
-    starts = range(max(len(found) - size + 1, 1))
-    return frozenset(found[start : start + size] for start in starts) if found else frozenset()
+    starts = range(max(len(found) - _RUN_WORDS + 1, 1))
+    return frozenset(found[at : at + _RUN_WORDS] for at in starts) if found else frozenset()
+
+
+def check_programs(prepared: Prepared) -> list[str]:
+    """Run every program row's solution against its tests; refuse rows that cannot be used.
+
+    Returns:
+        A warning where the rows could not be run at all.
+    """
+    rows = [
+        (row, place)
+        for row, place in zip(prepared.rows, prepared.places, strict=True)
+        if row["reward_model"]["kind"] == "program"
+    ]
+    if rows and layers_for(GradeOptions().program_isolation) is None:
+        return [
+            f"warning: {prepared.path}: the tests of {len(rows)} programs were not run, for this"
+            " machine has no sandbox; prepare them on Linux, where solutions run"
+        ]
+    with ThreadPoolExecutor(os.cpu_count()) as threads:
+        found = threads.map(lambda each: row_fault(each[0]["answer"], each[0]["solution"]), rows)
+        found = tqdm(found, "running programs", len(rows), delay=2, disable=None)
+        faults = [(place, told) for (_, place), told in zip(rows, found, strict=True) if told]
+    if faults:
+        others = [place for place, _ in faults[1:]]
+        rest = f" (and other programs are at fault: {listed(others)})" if others else ""
+        raise DataError(f"{prepared.path}: {faults[0][0]}, {faults[0][1]}{rest}")
+    return []
+
+
+def row_fault(tests: str, solution: str) -> str:
+    """Return why a row of a program cannot be used, by column; empty when it can."""
+    code = reference_code(solution, tests)
+    outcome = run_program(code or "pass", tests, GradeOptions())
+    if outcome.reason in ("error", "unsupported"):
+        return f"column `answer`: the tests cannot be run: {outcome.detail}"
+    if code and outcome.reason != "correct":
+        what = f"the program fails the row's tests, {outcome.reason}: {outcome.detail}"
+        return f"column `solution`: {what}; correct the tests or the program"
+    if not code and outcome.reason == "correct":
+        return "column `answer`: an empty program would pass the tests; add asserts on values"
+    return ""
+
+
+def reference_code(solution: str, tests: str = "") -> str:
+    """Return the program in a solution: its code block, all of it if Python, or nothing."""
+    block = code_block(solution, tests)
+    if block.state == "closed":
+        return block.code
+    try:
+        tree = ast.parse(solution)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return ""
+    defines = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Assign)
+    return solution if any(isinstance(node, defines) for node in tree.body) else ""

@@ -6,11 +6,10 @@ Rows are counted from 0 in every message, as a data frame counts them.
 from __future__ import annotations
 
 import os
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -18,11 +17,6 @@ from tqdm import tqdm
 
 from recipe.problems.schema import (
     ANSWER_SYSTEM_PROMPT,
-    HINT_COLUMN_PREFIX,
-    LAST_TURN,
-    PROBLEM,
-    SOLUTION,
-    TRUTH,
     FieldFault,
     Problem,
     checked_problem,
@@ -74,27 +68,15 @@ SYSTEM_PROMPTS: dict[str, str] = {
     "program": "Please reason step by step, and give your final program in a ```python block."
 }
 _ABILITIES = {"maths": "math", "choice": "choice", "program": "code"}
-# Further columns that are read.
-_MORE = {name.split(".")[0] for name in (*PROBLEM, *SOLUTION, *TRUTH)}
-_MORE |= {"raw_prompt", "setup", "test_imports", "first_attempts"}
-
-
-class Labels(NamedTuple):
-    """What is said of all rows of a file."""
-
-    source: str = "local"
-    split: str = "train"
-    kind: Kind = "maths"
-
-
-_LABELS = Labels()
+# What has to be there, and where else it may stand.
+_NEEDED = {"prompt": {"prompt", "raw_prompt"}, "reward_model": {"reward_model", "answer"}}
 
 
 @dataclass(frozen=True, slots=True)
 class ProblemFile:
     """A file that keeps the contract; a problem's place in the list is its row.
 
-    ``found`` says where what was found, ``reserved`` are columns that do not travel.
+    ``found`` says where the first row with a solution has what; ``reserved`` columns do not travel.
     """
 
     path: str
@@ -109,10 +91,8 @@ class ProblemFile:
 
     def summary(self) -> str:
         """Return one line: how many problems, with a solution, and where each thing was found."""
-        return (
-            f"{self.path}: {len(self.problems)} problems, {self.num_with_solution} with a solution"
-            f" ({self.found})"
-        )
+        counts = f"{len(self.problems)} problems, {self.num_with_solution} with a solution"
+        return f"{self.path}: {counts} ({self.found})"
 
 
 def make_row(
@@ -121,8 +101,8 @@ def make_row(
     *,
     solution: str = "",
     row_id: str = "",
-    labels: Labels = _LABELS,
-    system_prompt: str | None = None,
+    source: str = "local",
+    kind: Kind = "maths",
 ) -> Row:
     """Return one row of the contract.
 
@@ -131,23 +111,26 @@ def make_row(
         answer: The ground truth: an answer, a letter, or Python source with asserts.
         solution: What hints are written from; empty when there is none.
         row_id: Stable id; made from the problem's text when empty.
-        labels: The data source, the split and the kind.
-        system_prompt: Empty for a conversation without a system turn; the kind's if not given.
+        source: The row's ``data_source``.
+        kind: How it is graded.
     """
-    source, split, kind = labels
-    if system_prompt is None:
-        system_prompt = SYSTEM_PROMPTS.get(kind, ANSWER_SYSTEM_PROMPT)
-    system = [{"role": "system", "content": system_prompt}] if system_prompt else []
+    asked = [{"role": "user", "content": problem + REQUESTS.get(kind, "")}]
     return {
-        "prompt": [*system, {"role": "user", "content": problem + REQUESTS.get(kind, "")}],
+        "prompt": with_system(asked, SYSTEM_PROMPTS.get(kind, ANSWER_SYSTEM_PROMPT)),
         "problem": problem,
         "solution": solution,
         "answer": answer,
         "data_source": source,
-        "ability": _ABILITIES.get(kind, ""),
+        "ability": _ABILITIES[kind],
         "reward_model": {"style": "rule", "ground_truth": answer, "kind": kind},
-        "extra_info": {"index": row_id or content_id(problem), "split": split},
+        "extra_info": {"index": row_id or content_id(problem), "split": "train"},
     }
+
+
+def with_system(turns: Iterable[dict[str, str]], text: str) -> list[dict[str, str]]:
+    """Return a conversation with another system turn; with none if the text is empty."""
+    system = [{"role": "system", "content": text}] if text else []
+    return system + [turn for turn in turns if turn["role"] != "system"]
 
 
 def write_rows(rows: Iterable[Mapping[str, Any]], path: str | Path) -> None:
@@ -160,14 +143,14 @@ def write_rows(rows: Iterable[Mapping[str, Any]], path: str | Path) -> None:
         DataError: If the rows break the contract, or the name does not end in ``.parquet``.
         OSError: If the disk refuses; nothing is left behind.
     """
-    path = Path(path)
-    rows = list(rows)
+    path, rows = Path(path), list(rows)
     check_target(path)
     for _ in _checked(path, rows, ""):
         pass
-    extra = sorted({name for row in rows for name in row} - set(SCHEMA.names))
+    types = {each.name: each.type for each in SCHEMA}
+    extra = sorted({name for row in rows for name in row} - types.keys())
     columns = {}
-    for name, kind in ({each.name: each.type for each in SCHEMA} | dict.fromkeys(extra)).items():
+    for name, kind in (types | dict.fromkeys(extra)).items():
         values = [row.get(name) for row in rows]
         fields = {field for value in values if isinstance(value, Mapping) for field in value}
         is_wider = kind is not None and len(fields) > kind.num_fields  # than the contract's
@@ -204,11 +187,7 @@ def check_target(path: str | Path) -> None:
 
 
 def read_problems(path: str | Path, solution_key: str = "") -> list[Problem]:
-    """Return the problems of a file, in its order.
-
-    Raises:
-        DataError: If the file breaks the contract.
-    """
+    """Return the problems of a file, in its order; errors as of ``read_file``."""
     return read_file(path, solution_key).problems
 
 
@@ -224,30 +203,25 @@ def read_file(path: str | Path, solution_key: str = "") -> ProblemFile:
     """
     path = Path(path)
     check_there(path)
-    problems: list[Problem] = []
-    counts = {what: Counter[str]() for what in ("problem", "solution", "answer", "id")}
+    problems, found = [], ("", "", "")
     try:
         with pq.ParquetFile(path) as file:
             names = file.schema_arrow.names
-            _check_columns(path, file, solution_key)
-            wanted = _MORE | set(SCHEMA.names) | {solution_key, solution_key.split(".")[0]}
-            hints = {name for name in names if name.startswith(HINT_COLUMN_PREFIX)}
-            wanted = [name for name in names if name in wanted | hints]
-            batches = file.iter_batches(1024, columns=wanted)
-            rows = (row for batch in batches for row in batch.to_pylist())
+            _check_names(path, names, solution_key)
+            rows = (row for batch in file.iter_batches(1024) for row in batch.to_pylist())
             for problem, row in _checked(path, rows, solution_key):
                 problems.append(problem)
-                text, solution, truth = find(row, solution_key)
-                found = (text or LAST_TURN, solution, truth, _where_id(row))
-                for count, name in zip(counts.values(), found, strict=True):
-                    count[name] += 1
+                found = found if found[1] else find(row, solution_key)
     except (OSError, pa.ArrowException, OverflowError, UnicodeDecodeError) as error:
-        raise DataError(
-            f"{path}: not a readable parquet file: {one_line(error, 200)}; write it again"
-        ) from error
+        raise DataError(f"{path}: not a readable parquet file: {one_line(error, 200)}") from error
     reserved = tuple(sorted(RESERVED & set(names)))
-    found = "; ".join(f"{what}: {listed(count)}" for what, count in counts.items())
-    return ProblemFile(str(path), problems, found, reserved)
+    return ProblemFile(str(path), problems, told_found(*found), reserved)
+
+
+def told_found(text: str, solution: str, truth: str) -> str:
+    """Return in words where a row has its text, solution and ground truth."""
+    text, solution = text or "the last user turn", solution or "none"
+    return f"problem: {text}; solution: {solution}; answer: {truth}"
 
 
 def check_there(path: str | Path) -> None:
@@ -264,42 +238,18 @@ def check_there(path: str | Path) -> None:
         )
 
 
-def _check_columns(path: Path, file: pq.ParquetFile, solution_key: str) -> None:
-    names = file.schema_arrow.names
+def _check_names(path: Path, names: list[str], solution_key: str) -> None:
     there = f"the file has {', '.join(names)}"
     if len(set(names)) < len(names):
         raise DataError(f"{path}: two columns have one name; {there}")
-    if "prompt" not in names and "raw_prompt" not in names:
-        raise DataError(
-            f"{path}: column `prompt` is missing; {there}; "
-            f"main_prepare.py {path} OUT.parquet makes one (docs/data.md)"
-        )
-    if not {name.split(".")[0] for name in TRUTH} & set(names):
-        raise DataError(
-            f"{path}: column `reward_model` (or `answer`) is missing; {there}; "
-            f"main_prepare.py {path} OUT.parquet --answer-key COLUMN names it"
-        )
-    if solution_key and not {solution_key, solution_key.split(".")[0]} & set(names):
-        raise DataError(
-            f"{path}: no column {solution_key!r}, which data.solution_key names; {there}"
-        )
-    for name in MEDIA:
-        if name in names and any(file.read([name])[name].to_pylist()):
+    for column, places in _NEEDED.items():
+        if not places & set(names):
             raise DataError(
-                f"{path}: column `{name}` is not empty, and prompts are of text alone here: the "
-                f"model would not see it; take the column out, with the problems that need it"
+                f"{path}: column `{column}` is missing; {there}; "
+                f"main_prepare.py {path} OUT.parquet --...-key COLUMN makes it (docs/data.md)"
             )
-
-
-def _where_id(row: Mapping[str, Any]) -> str:
-    return "" if field(row, "extra_info.index") in (None, "") else "extra_info.index"
-
-
-def listed(count: Counter[str]) -> str:
-    """Return where something was found: one name, or several with how many rows each."""
-    if len(count) == 1:
-        return next(iter(count)) or "none"
-    return ", ".join(f"{name or 'none'} {number}" for name, number in count.most_common())
+    if solution_key and not {solution_key, solution_key.split(".")[0]} & set(names):
+        raise DataError(f"{path}: no column {solution_key!r} (data.solution_key); {there}")
 
 
 def _checked(
@@ -310,11 +260,14 @@ def _checked(
     for number, row in enumerate(tqdm(rows, f"checking {path}", delay=2, disable=None)):
         try:
             problem = checked_problem(row, solution_key)
+            if media := next((name for name in MEDIA if row.get(name)), None):
+                what = "is not empty, and prompts are of text alone here; take out such problems"
+                raise FieldFault(media, what)
         except FieldFault as fault:
             raise DataError(f"{path}: row {number}, column `{fault.column}`: {fault}") from fault
-        first = first_row.setdefault(problem.id, number)
-        if first != number:
-            same = "the same problem" if _where_id(row) == "" else f"the same id {problem.id!r}"
+        if (first := first_row.setdefault(problem.id, number)) != number:
+            has_id = field(row, "extra_info.index") not in (None, "")
+            same = f"the same id {problem.id!r}" if has_id else "the same problem"
             raise DataError(
                 f"{path}: rows {first} and {number} have {same} (`extra_info.index`), and would "
                 f"share one record; main_prepare.py {path} OUT.parquet leaves repeated problems "

@@ -19,30 +19,16 @@ import hashlib
 import logging
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 
-from recipe.problems import checks
-from recipe.problems.columns import check_target, listed, read_file, write_rows
-from recipe.problems.prepare import Keys, Origin, Prepared, read_local
-from recipe.problems.programs import check_programs
-from recipe.problems.schema import KINDS, PROBLEM, SOLUTION, TRUTH
-from recipe.problems.sources import SOURCES, Source, find_source, read_source
+from recipe.problems.checks import check_programs, row_findings, shared_pairs
+from recipe.problems.columns import check_target, read_file, read_problems, write_rows
+from recipe.problems.prepare import KEYS, Given, Prepared, read_local
+from recipe.problems.schema import KINDS
+from recipe.problems.sources import SOURCES, find_source, read_source
 from recipe.run.arguments import Parser, text
 from recipe.run.ending import errors_in_one_line
 from recipe.run.errors import DataError
-from recipe.run.typed import finite
-from recipe.verify.answer import unasked_warning
-from recipe.verify.pool.workers import VerifierPool
-
-# Where each is looked for, if the command does not say.
-_HELP = {
-    "problem": f"default: {', '.join(PROBLEM)}, else the last user turn",
-    "answer": f"default: {', '.join(TRUTH)}; a dot names a nested field",
-    "solution": f"default: {', '.join(SOLUTION)}",
-    "id": "default: extra_info.index, id",
-    "options": "list of a choice's options",
-}
 
 
 def _parser() -> Parser:
@@ -51,54 +37,45 @@ def _parser() -> Parser:
     add = parser.add_argument
     add("input", metavar="IN", help="a file, or the name of a source")
     add("output", type=Path, metavar="OUT.parquet")
-    add("--source", type=text, help="data_source of the rows (default: the input's name)")
-    add("--split", type=text, help="default: train; a named source has its own")
+    add("--source", type=text, default="", help="data_source of the rows (default: IN's name)")
+    add("--split", type=text, default="", help="default: train; a named source has its own")
     add("--limit", type=int, help="take the first N problems")
     add("--system-prompt", type=text, help="text of the system turn, empty for none")
     add = parser.add_argument_group("named sources").add_argument
-    add("--from", dest="given", type=Path, metavar="PATH", help="file or folder")
+    add("--from", dest="copy", type=Path, metavar="PATH", help="file or folder")
     add("--revision", default="", help="another commit than the pinned one")
     add = parser.add_argument_group("a file of your own").add_argument
-    for name, where in _HELP.items():
-        add(f"--{name}-key", metavar="COLUMN", default="", help=where)
+    for name, where in KEYS.items():
+        add(f"--{name}-key", dest=name, metavar="COLUMN", default="", help=where)
     add("--kind", choices=KINDS, help="how answers are graded (default: maths)")
     add = parser.add_argument_group("checks").add_argument
     add("--check-overlap", nargs="+", default=[], metavar="BENCH.parquet")
-    add("--overlap-words", type=int, default=checks.NGRAM_WORDS, help="words in a run")
-    add("--overlap-share", type=finite, default=checks.MIN_SHARE, help="shared part of runs")
     add("--drop-overlap", action="store_true", help="leave shared problems out")
     add("--strict", action="store_true", help="refuse on any warning")
     return parser
 
 
 def _check_arguments(given: argparse.Namespace) -> None:
-    for name in ("limit", "overlap_words"):
-        value = getattr(given, name)
-        if value is not None and value < 1:
-            raise DataError(f"--{name.replace('_', '-')} must be at least 1, got {value}")
-    if not 0 < given.overlap_share <= 1:
-        raise DataError(f"--overlap-share must be above 0 and at most 1, got {given.overlap_share}")
+    if given.limit is not None and given.limit < 1:
+        raise DataError(f"--limit must be at least 1, got {given.limit}")
     if given.drop_overlap and not given.check_overlap:
         raise DataError("--drop-overlap needs --check-overlap BENCH.parquet")
-    if given.options_key and given.kind != "choice":
+    if given.options and given.kind != "choice":
         raise DataError("--options-key needs --kind choice")
     check_target(given.output)
-    for path in (given.input, given.given, *given.check_overlap):
-        is_there = path and given.output.exists() and Path(path).exists()
-        if is_there and given.output.samefile(path):
+    for path in (given.input, given.copy, *given.check_overlap):
+        if path and Path(path).exists() and given.output.exists() and given.output.samefile(path):
             raise DataError(f"{given.output}: is read too ({path}); name another OUT")
 
 
-def _read(given: argparse.Namespace, source: Source | None) -> Prepared:
-    columns = {name: getattr(given, f"{name}_key") for name in _HELP}
-    if source is not None:
-        if given.kind or any(columns.values()):
+def _read(given: argparse.Namespace) -> Prepared:
+    keys = {name: getattr(given, name) for name in KEYS}
+    of_rows = {name: getattr(given, name) for name in ("source", "split", "system_prompt")}
+    if source := find_source(given.input):
+        if given.kind or any(keys.values()):
             raise DataError(f"{source.name} is a source: --kind and --...-key are not for it")
-        split = given.split or source.default_split
-        origin = Origin(given.source or source.name, split, given.system_prompt)
-        return read_source(
-            source, origin, given=given.given, revision=given.revision, limit=given.limit
-        )
+        how = {"copy": given.copy, "revision": given.revision, "limit": given.limit}
+        return read_source(source, Given(**of_rows), **how)
     path = Path(given.input)
     if not path.suffix and not path.is_dir():
         near = difflib.get_close_matches(given.input.lower(), SOURCES, 1)
@@ -107,64 +84,55 @@ def _read(given: argparse.Namespace, source: Source | None) -> Prepared:
             f"{f'; did you mean {near[0]}?' if near else ''}; `main_prepare.py sources` lists the"
             " sources"
         )
-    if given.given or given.revision:
+    if given.copy or given.revision:
         raise DataError(f"--from and --revision belong to a named source, and {path} is a file")
-    origin = Origin(given.source or "", given.split or "", given.system_prompt)
-    return read_local(path, keys=Keys(**columns, kind=given.kind), origin=origin, limit=given.limit)
+    return read_local(path, Given(**keys, kind=given.kind, **of_rows), given.limit)
 
 
-def _check(
-    given: argparse.Namespace, prepared: Prepared, source: Source | None
-) -> tuple[Prepared, list[str]]:
-    """Return the rows to write, and lines about them.
+def _shared(given: argparse.Namespace, prepared: Prepared) -> tuple[set[int], list[str]]:
+    """Return the rows that share text with a benchmark, and lines that name every one."""
+    texts, shared, lines = [row["problem"] for row in prepared.rows], set(), []
+    for path in given.check_overlap:
+        known = read_problems(path)
+        pairs = shared_pairs(texts, [each.text for each in known])
+        shared |= {number for number, *_ in pairs}
+        told = [f"{prepared.places[n]} = {known[m].id} ({share:.0%})" for n, m, share in pairs]
+        if told:
+            where = f"warning: {prepared.path}: {len(told)} rows, column `problem`"
+            lines.append(f"{where}: text shared with {path} ({', '.join(told)})")
+    return shared, lines
 
-    With ``--strict`` every warning is an error, but for shared text whose rows are dropped.
+
+def _write(given: argparse.Namespace) -> None:
+    """Read, check and write; with ``--strict`` every warning is an error.
+
+    Shared text whose rows are dropped is not.
     """
-    path = prepared.path
-    shared = checks.overlaps(
-        prepared, given.check_overlap, given.overlap_words, given.overlap_share
-    )
-    with VerifierPool() as pool:
-        findings = checks.row_findings(prepared, pool)
-    lines = [each.line(path) for each in findings]
-    lines += filter(None, [check_programs(prepared)])
-    rows = [row for row in prepared.rows if row["reward_model"]["kind"] != "program"]
-    if warning := unasked_warning([row["prompt"] for row in rows]):
-        lines.append(f"warning: {path}: {warning}")
-    if source is not None and given.limit is None and not given.revision:
-        split = given.split or source.default_split
-        found, expected = len(prepared.rows), source.split(split).num_rows
-        if expected not in (0, found):
-            lines.append(f"warning: {path}: {found} rows, {source.name} {split} has {expected}")
-    overlaps = [each.line(path, is_listed=True) for each in shared]
-    refused = lines if given.drop_overlap else [*lines, *overlaps]
-    refused = [line for line in refused if line.startswith("warning: ")]
+    prepared = _read(given)
+    shared, overlaps = _shared(given, prepared)
+    lines = [*row_findings(prepared), *check_programs(prepared)]
+    lines += [
+        note if note.startswith("warning: ") else f"note: {prepared.path}: {note}"
+        for note in prepared.notes
+    ]
+    refused = [
+        line.removeprefix("warning: ")
+        for line in (lines if given.drop_overlap else [*lines, *overlaps])
+        if line.startswith("warning: ")
+    ]
     if given.strict and refused:
         more = f" (and {len(refused) - 1} more warnings)" if refused[1:] else ""
-        raise DataError(f"--strict: {refused[0].removeprefix('warning: ')}{more}")
+        raise DataError(f"--strict: {refused[0]}{more}")
     lines += overlaps
-    if prepared.found:
-        where = (f"{what} in {listed(count)}" for what, count in prepared.found.items())
-        lines.append(f"note: {path}: {'; '.join(where)}")
-    if prepared.replaced:
-        names = ", ".join(f"`{name}`" for name in prepared.replaced)
-        lines.append(f"note: {path}: its own {names} are rewritten (docs/data.md)")
-    dropped = {row for each in shared for row in each.rows} if given.drop_overlap else set()
-    if dropped:
-        lines.append(f"note: {path}: {len(dropped)} rows with shared text are left out")
-    kept = tuple(row for number, row in enumerate(prepared.rows) if number not in dropped)
-    if not kept:
-        raise DataError(f"{path}: --drop-overlap leaves no problem; raise --overlap-share")
-    return replace(prepared, rows=kept), lines
-
-
-def _sources() -> None:
-    """Print the table of named sources."""
-    for source in SOURCES.values():
-        counts = (f"{name} {split.num_rows or '?'}" for name, split in source.splits.items())
-        pin = source.revision or "none on record: needs --revision"
-        print(f"{source.name}\n    {source.home}\n    commit {pin}")
-        print(f"    rows {', '.join(counts)}; licence {source.licence}; {source.paper}")
+    rows = list(prepared.rows)
+    if shared and given.drop_overlap:
+        rows = [row for number, row in enumerate(rows) if number not in shared]
+        lines.append(f"note: {prepared.path}: {len(shared)} rows with shared text are left out")
+    if not rows:
+        raise DataError(f"{prepared.path}: --drop-overlap leaves no problem")
+    write_rows(rows, given.output)
+    print("\n".join([*lines, read_file(given.output).summary()]))
+    print(f"sha256 {hashlib.sha256(given.output.read_bytes()).hexdigest()}")
 
 
 @errors_in_one_line(hears_sigterm=True)
@@ -184,17 +152,13 @@ def main(
         commands[argv[0]](argv[1:])
         return
     if list(argv) == ["sources"]:
-        _sources()
+        print("\n".join(source.told() for source in SOURCES.values()))
         return
     # What the verifier logs of single answers is told in one warning for all.
     logging.getLogger("recipe.verify").setLevel(logging.ERROR)
     given = _parser().parse_args(argv)
-    source = find_source(given.input)
+    _check_arguments(given)
     try:
-        _check_arguments(given)
-        prepared, lines = _check(given, _read(given, source), source)
-        write_rows(prepared.rows, given.output)
-        print("\n".join([*lines, read_file(given.output).summary()]))
-        print(f"sha256 {hashlib.sha256(given.output.read_bytes()).hexdigest()}")
+        _write(given)
     except OSError as error:
         raise DataError(f"{given.output}: cannot be written: {error.strerror or error}") from error

@@ -13,7 +13,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral
-from typing import Any, NamedTuple, get_args
+from typing import Any, get_args
 
 from recipe.run.errors import DataError, one_line
 from recipe.verify.golds import gold_text, plain
@@ -26,8 +26,6 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 PROBLEM = ("problem", "question", "extra_info.question")
 SOLUTION = ("solution", "extra_info.solution", "extra_info.answer")
 TRUTH = ("reward_model.ground_truth", "answer")
-LAST_TURN = "the last user turn"
-_NO_SOURCE = "unknown"  # as verl calls it
 # The system turn of mathematics and choice; copied verbatim, since data and checkpoints use it.
 ANSWER_SYSTEM_PROMPT = "Please reason step by step, and put your final answer within \\boxed{}."
 # How programs spell what is not a number; a limit that does not exist is written in words or LaTeX.
@@ -35,7 +33,7 @@ _NO_NUMBER = re.compile(r"\s*[+-]?(?:nan|inf)\s*", re.IGNORECASE)
 # How a problem marks an option: ``(A)`` anywhere, or a letter and a sign at a line's beginning.
 _MARK = re.compile(r"\(([A-Z])\)|^[ \t>*\-\[]*([A-Z])[*]*[).:\]]", re.MULTILINE)
 _LISTS_OPTIONS = re.compile(r"^[ \t]*\(A\).*^[ \t]*\(B\)", re.MULTILINE | re.DOTALL)
-_HINT_NAME = re.compile(HINT_COLUMN.format(level=r"\d+"))
+_OF_TEXTS = re.compile(HINT_COLUMN.format(level=r"\d+") + "|first_attempts")
 
 
 class FieldFault(DataError):
@@ -44,7 +42,6 @@ class FieldFault(DataError):
     def __init__(self, column: str, what: str) -> None:
         super().__init__(what)
         self.column = column
-        self.what = what
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,42 +67,30 @@ class Problem:
     first_attempts: tuple[str, ...] = ()
 
 
-class Found(NamedTuple):
-    """Where a row has what, by dotted names; empty: nowhere."""
-
-    text: str
-    solution: str
-    truth: str
-
-
 def problem_from_row(row: Mapping[str, Any], solution_key: str = "") -> Problem:
     """Return the problem of one row, as the file or verl's data set class gives it.
-
-    ``raw_prompt`` is verl's name for the column ``prompt`` once the row is loaded.
 
     ``solution_key`` says where solutions are, if not where the contract looks; dotted.
     """
     turns = conversation(row)
-    found = find(row, solution_key)
-    kind = read_kind(row)
-    truth = field(row, found.truth)
-    data_source = row.get("data_source")
-    data_source = _NO_SOURCE if data_source in (None, "") else str(data_source)
-    text = field(row, found.text) or turns[-1]["content"]
-    extra_info = row.get("extra_info")
-    call = {"data_source": data_source, "ground_truth": truth, "extra_info": extra_info or {}}
-    attempts = row.get("first_attempts")
+    text_at, solution_at, truth_at = find(row, solution_key)
+    kind, truth = read_kind(row), field(row, truth_at)
+    source = row.get("data_source")
+    source = "unknown" if source in (None, "") else str(source)  # as verl calls it
+    extra_info, attempts = row.get("extra_info") or {}, row.get("first_attempts")
+    text = field(row, text_at) or turns[-1]["content"]
+    call = {"data_source": source, "ground_truth": truth, "extra_info": extra_info}
     return Problem(
         id=row_id(row, text),
         messages=turns,
         text=text,
-        solution=field(row, found.solution) or "",
-        answer=truth_text(truth, kind, found.truth, row),
-        data_source=data_source,
+        solution=field(row, solution_at) or "",
+        answer=truth_text(truth, kind, truth_at, row),
+        data_source=source,
         kind=kind,
         hints=hint_columns(row),
         row=json.dumps(call, default=plain),
-        first_attempts=tuple(attempts) if attempts is not None else (),
+        first_attempts=() if attempts is None else tuple(attempts),
     )
 
 
@@ -119,24 +104,26 @@ def field(row: Mapping[str, Any], name: str) -> Any:
     return value
 
 
-def find(row: Mapping[str, Any], solution_key: str = "") -> Found:
-    """Return where a row has its text, its solution and its ground truth.
+def find(row: Mapping[str, Any], solution_key: str = "") -> tuple[str, str, str]:
+    """Return where a row has its text, its solution and its ground truth; empty: nowhere.
 
     The ground truth alone is no solution, wherever it stands.
     """
     there = [name for name in TRUTH if name.split(".")[0] in row] or [TRUTH[-1]]
     truth = next((name for name in there if not is_missing(field(row, name))), there[0])
     text = next((name for name in PROBLEM if is_text(field(row, name))), "")
-    names = (solution_key,) if solution_key else SOLUTION
     own = str(field(row, truth)).strip()
-    solution = next(
-        (name for name in names if is_text(each := field(row, name)) and each.strip() != own), ""
-    )
-    return Found(text, solution, truth)
+    for name in (solution_key,) if solution_key else SOLUTION:
+        if is_text(solution := field(row, name)) and solution.strip() != own:
+            return text, name, truth
+    return text, "", truth
 
 
 def conversation(row: Mapping[str, Any]) -> tuple[dict[str, str], ...]:
-    """Return a row's turns; a prompt that is a text is the user's one turn."""
+    """Return a row's turns; a prompt that is a text is the user's one turn.
+
+    ``raw_prompt`` is verl's name for the column ``prompt`` once the row is loaded.
+    """
     prompt = row["prompt"] if row.get("prompt") is not None else row.get("raw_prompt")
     turns = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else prompt
     if turns is None or isinstance(turns, Mapping) or not len(turns):
@@ -180,7 +167,7 @@ def row_id(row: Mapping[str, Any], text: str) -> str:
         return content_id(text)
     if isinstance(index, Integral) and not isinstance(index, bool):
         return f"{index}-{content_id(text)[4:12]}"
-    if not isinstance(index, str) or not is_text(index) or not index.isprintable():
+    if not is_text(index) or not index.isprintable():
         what = f"expected a text that can be printed, or an integer, got {short(index)}"
         raise FieldFault("extra_info.index", what)
     return index
@@ -219,7 +206,7 @@ def hint_columns(row: Mapping[str, Any]) -> tuple[tuple[str, ...], ...]:
     while (name := HINT_COLUMN.format(level=len(levels) + 1)) in row:
         value = row[name]
         texts = [value] if isinstance(value, str) else [] if value is None else list(value)
-        texts = [text if isinstance(text, str) and text.strip() else "" for text in texts]
+        texts = [text if is_text(text) else "" for text in texts]
         levels.append(tuple(texts) if any(texts) else ())
     return tuple(levels)
 
@@ -245,21 +232,23 @@ def checked_problem(row: Mapping[str, Any], solution_key: str = "") -> Problem:
     for column in ("reward_model", "extra_info"):
         if not isinstance(row.get(column), Mapping | None):
             raise FieldFault(column, f"expected named fields, got {short(row.get(column))}")
-    for column in (name for name in row if _HINT_NAME.fullmatch(name)):
-        value = row[column]
-        if not isinstance(value, str | None) and not _is_list_of(str | None, value):
-            raise FieldFault(column, f"expected a text or a list of texts, got {short(value)}")
-    attempts = row.get("first_attempts")
-    if attempts is not None and not _is_list_of(str, attempts):
-        raise FieldFault("first_attempts", f"expected a list of texts, got {short(attempts)}")
+    for column, value in row.items():
+        if value is None or not _OF_TEXTS.fullmatch(column):
+            continue
+        is_hint = column != "first_attempts"
+        each = str | None if is_hint else str
+        is_list = isinstance(value, list | tuple) and all(isinstance(one, each) for one in value)
+        if not is_list and not (is_hint and isinstance(value, str)):
+            raise FieldFault(column, f"expected a list of texts, got {short(value)}")
     problem = problem_from_row(row, solution_key)
     if not problem.data_source.isprintable():
-        what = f"holds a control character, got {short(problem.data_source)}; take it out"
-        raise FieldFault("data_source", what)
-    column = find(row).truth
-    check_truth(problem.kind, problem.answer, column)
-    if problem.kind == "choice":
-        _check_option(problem.text, problem.answer, column)
+        raise FieldFault("data_source", f"holds a control character: {short(problem.data_source)}")
+    check_truth(problem.kind, problem.answer, column := find(row)[2])
+    if problem.kind == "choice" and lists_options(problem.text):
+        letters = sorted({inside or first for inside, first in _MARK.findall(problem.text)})
+        if problem.answer not in letters:
+            told = f"the problem lists the options {', '.join(letters)}"
+            raise FieldFault(column, f"{told}, the answer is {problem.answer}")
     return problem
 
 
@@ -285,20 +274,3 @@ def check_truth(kind: Kind, truth: str, column: str) -> None:
 def lists_options(problem: str) -> bool:
     """Return whether lines of a problem begin with the options ``(A)`` and ``(B)``."""
     return bool(_LISTS_OPTIONS.search(problem))
-
-
-def _check_option(problem: str, letter: str, column: str) -> None:
-    """Check that a problem that lists its options has one of this letter.
-
-    Lists that do not begin their lines with ``(A)`` and ``(B)`` are not looked at.
-    """
-    if not lists_options(problem):
-        return
-    letters = sorted({inside or first for inside, first in _MARK.findall(problem)})
-    if letter not in letters:
-        what = f"the problem lists the options {', '.join(letters)}, the answer is {letter}"
-        raise FieldFault(column, what)
-
-
-def _is_list_of(kind: Any, value: Any) -> bool:
-    return isinstance(value, list | tuple) and all(isinstance(each, kind) for each in value)

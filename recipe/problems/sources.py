@@ -1,137 +1,58 @@
-"""The public data sets that are known by name: where they are, at which commit, under what terms.
-
-Commits are those that public code names for each set; where none is on record the user gives
-one. Row counts are those of the pinned files.
-"""
+"""The public data sets that are known by name, in ``sources.yaml``; read from the hub or a copy."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
-from functools import partial
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import NamedTuple
 
-from recipe.problems import layouts
 from recipe.problems.columns import Row
-from recipe.problems.layouts import Layout, plain, plain_choice, plain_program
-from recipe.problems.prepare import Origin, Prepared, prepare
-from recipe.problems.records import read_records
+from recipe.problems.layouts import LAYOUTS, fields_of
+from recipe.problems.prepare import Given, Prepared, given_id, own_row, prepare
+from recipe.problems.records import Fields, read_records, text
 from recipe.run.errors import DataError, one_line
+from recipe.run.typed import read_yaml
 
 PROBE_LIMIT_S = 10.0
 _COMMIT = re.compile(r"[0-9a-f]{40}")
+_KEYS = Given("problem", "answer", id="id")
 
 
-class Split(NamedTuple):
-    """Files of one split, in reading order; ``num_rows`` is 0 when it is not known."""
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One public data set; ``splits`` are rows (0: not known) and files, the first the default.
 
-    files: tuple[str, ...]
-    num_rows: int = 0
-
-
-class Source(NamedTuple):
-    """One public data set; the first split is the default.
-
-    ``revision`` is a commit of the hub repository, empty when none is on record. The first
-    layout is the hub's, but for ``math``, whose local copies have a solution too.
+    ``revision`` is a commit of the hub repository, empty when none is on record.
     """
 
     name: str
     repo: str
-    revision: str
-    licence: str
     paper: str
-    layouts: tuple[Layout, ...]
-    splits: Mapping[str, Split]
-
-    @property
-    def home(self) -> str:
-        """The page of the data set."""
-        return f"https://huggingface.co/datasets/{self.repo}"
+    layouts: tuple[str, ...]
+    splits: Mapping[str, tuple]
+    revision: str = ""
+    licence: str = "not on record; see its page"
 
     @property
     def default_split(self) -> str:
         """The split that is read when none is named."""
         return next(iter(self.splits))
 
-    def split(self, name: str) -> Split:
-        """Return a split by name; refuse one that the source has not."""
-        if name not in self.splits:
-            known = ", ".join(self.splits)
-            raise DataError(f"{self.name} has no split {name!r}; choose from {known}")
-        return self.splits[name]
+    def told(self) -> str:
+        """Return where it is, at which commit, how many rows it has, and its terms."""
+        counts = ", ".join(f"{name} {rows or '?'}" for name, (rows, *_) in self.splits.items())
+        return (
+            f"{self.name}\n    https://huggingface.co/datasets/{self.repo}\n"
+            f"    commit {self.revision or 'none on record: needs --revision'}\n"
+            f"    rows {counts}; licence {self.licence}; {self.paper}"
+        )
 
 
-def _one(split: str, file: str, num_rows: int = 0) -> dict[str, Split]:
-    return {split: Split((file,), num_rows)}
-
-
-_SHARD = "-00000-of-00001.parquet"
-_SUBJECTS = (
-    "algebra counting_and_probability geometry intermediate_algebra number_theory prealgebra"
-    " precalculus"
-).split()
-_MATH = {
-    split: Split(tuple(f"{subject}/{split}{_SHARD}" for subject in _SUBJECTS), num_rows)
-    for split, num_rows in {"train": 7500, "test": 5000}.items()
+SOURCES: dict[str, Source] = {
+    name: Source(name, **entry)
+    for name, entry in read_yaml(Path(__file__).with_suffix(".yaml").read_text("utf-8")).items()
 }
-_MBPP = {
-    split: Split((f"sanitized/{split}{_SHARD}",), num_rows)
-    for split, num_rows in {"test": 257, "train": 120, "validation": 43, "prompt": 7}.items()
-}
-_MBPP["all"] = Split(tuple(each.files[0] for each in _MBPP.values()), 427)
-_UNSTATED = "not on record; see its page"
-_ALL = (
-    Source("sage_train", "baohao/sage_train", "", _UNSTATED, "arXiv:2602.03143",
-           (layouts.sage, plain), _one("train", "train.parquet")),
-    Source("sage_validation", "baohao/sage_validation", "", _UNSTATED, "arXiv:2602.03143",
-           (layouts.sage, plain), _one("test", "test.parquet")),
-    Source("aime24", "HuggingFaceH4/aime_2024", "2fe88a2f1091d5048c0f36abc874fb997b3dd99a",
-           "problems (c) MAA", "maa.org",
-           (plain,), _one("test", f"data/train{_SHARD}", 30)),
-    Source("aime25", "math-ai/aime25", "563bb8404243c5f09de6ec262f2db674fe5bce9b",
-           "Apache-2.0; problems (c) MAA", "maa.org",
-           (plain,), _one("test", "test.jsonl", 30)),
-    # Public code names these three, and pins none.
-    Source("aime26", "MathArena/aime_2026", "", _UNSTATED, "maa.org",
-           (layouts.matharena, plain), _one("train", f"data/train{_SHARD}", 30)),
-    Source("hmmt25", "MathArena/hmmt_feb_2025", "", _UNSTATED, "hmmt.org",
-           (layouts.matharena, plain), _one("train", f"data/train{_SHARD}", 30)),
-    Source("hmmt26", "MathArena/hmmt_feb_2026", "", _UNSTATED, "hmmt.org",
-           (layouts.matharena, plain), _one("train", f"data/train{_SHARD}")),
-    Source("amc23", "math-ai/amc23", "80815d37005feb82cd7f8fbc6901d5d3eff43057",
-           "problems (c) MAA", "maa.org",
-           (layouts.question, plain), _one("test", f"test{_SHARD}", 40)),
-    Source("math500", "HuggingFaceH4/MATH-500", "6e4ed1a2a79af7d8630a6b768ec859cb5af4d3be",
-           "MIT", "arXiv:2305.20050",
-           (layouts.math500, plain), _one("test", "test.jsonl", 500)),
-    Source("minerva", "math-ai/minervamath", "ee46ddc498933b1977577953250ca5c66be64f96",
-           _UNSTATED, "arXiv:2206.14858",
-           (layouts.question, plain), _one("test", "test.jsonl", 272)),
-    Source("olympiadbench", "Hothan/OlympiadBench", "91184b52131e7fc9455fef848035173aea8cc01a",
-           "Apache-2.0", "arXiv:2402.14008", (layouts.olympiadbench, plain),
-           _one("test", "OlympiadBench/OE_TO_maths_en_COMP/OE_TO_maths_en_COMP.parquet", 674)),
-    Source("gpqa_diamond", "Idavidrein/gpqa", "633f5ee89ab8ad4522a9f850766b73f62147ffdd",
-           "CC BY 4.0, gated", "arXiv:2311.12022",
-           (layouts.gpqa, plain_choice), _one("test", "gpqa_diamond.csv", 198)),
-    Source("mmlu_pro", "TIGER-Lab/MMLU-Pro", "b189ec765aa7ed75c8acfea42df31fdae71f97be",
-           "MIT", "arXiv:2406.01574", (layouts.mmlu_pro, plain_choice),
-           _one("test", f"data/test{_SHARD}", 12032)
-           | _one("validation", f"data/validation{_SHARD}", 70)),
-    Source("gsm8k", "openai/gsm8k", "740312add88f781978c0658806c59bc2815b9866",
-           "MIT", "arXiv:2110.14168", (layouts.gsm8k, plain),
-           _one("test", f"main/test{_SHARD}", 1319) | _one("train", f"main/train{_SHARD}", 7473)),
-    Source("math", "EleutherAI/hendrycks_math", "21a5633873b6a120296cce3e2df9d5550074f4a3",
-           "MIT", "arXiv:2103.03874", (plain, layouts.math), _MATH),
-    Source("mbpp", "google-research-datasets/mbpp", "4bb6404fdc6cacfda99d4ac4205087b89d32030c",
-           "CC BY 4.0", "arXiv:2108.07732", (layouts.mbpp, plain_program), _MBPP),
-    # The hub's usual path; we found no public code that names it.
-    Source("ghpo", "hkgc/math3to5_olympiads_aime", "", _UNSTATED, "arXiv:2507.10628",
-           (layouts.ghpo, plain), _one("train", f"data/train{_SHARD}")),
-)  # fmt: skip
-SOURCES: dict[str, Source] = {source.name: source for source in _ALL}
 
 
 def find_source(name: str) -> Source | None:
@@ -145,41 +66,64 @@ def _bare(name: str) -> str:
 
 def read_source(
     source: Source,
-    origin: Origin,
+    said: Given,
     *,
-    given: Path | None = None,
+    copy: Path | None = None,
     revision: str = "",
     limit: int | None = None,
 ) -> Prepared:
     """Return rows of the parquet contract from a named source, ``limit`` of them at most.
 
-    ``given`` is a file, or a folder as the hub lays the data set out, to read in place of the hub,
-    and ``revision`` another commit to download than the pinned one.
+    ``said`` has no names of columns. ``copy`` is a file, or a folder as the hub lays the data set
+    out, to read in place of the hub, ``revision`` another commit than the pinned one.
     """
-    files = _files(source, origin.split, given, revision)
+    split = said.split or source.default_split
+    files = _files(source, split, copy, revision)
 
-    def rows() -> Iterator[tuple[str, Callable[[], Row]]]:
+    def records() -> Iterator[tuple[str, tuple[str, Fields]]]:
         for name, path in files.items():
-            for place, number, fields in read_records(path):
+            # The folders of a set in several files are its subjects.
+            folder = f"{split}/{name.split('/')[0]}" if len(files) > 1 else split
+            for number, (place, fields) in enumerate(read_records(path)):
                 place = place if len(files) == 1 else f"{name}, {place}"
-                here = replace(origin, name=source.name, file=name, number=number)
-                yield place, partial(layouts.row_with, source.layouts, fields, here)
+                yield place, (f"{folder}/{number}", fields)
 
-    path = str(given or f"{source.repo}@{(revision or source.revision)[:12]}")
-    return prepare(path, rows(), limit=limit)
+    def make(record: tuple[str, Fields]) -> Row:
+        numbered, fields = record
+        of_row = text(fields, "data_source").strip() if "sage" in source.layouts else ""
+        name = said.source or of_row or source.name
+        given = replace(_KEYS, source=name, split=split, system_prompt=said.system_prompt)
+        made = fields_of(source.layouts, fields)
+        row = own_row(made, given)
+        row_id = given_id(made, given, row["problem"]).removesuffix(".json").strip("/") or numbered
+        is_whole = row_id.startswith(f"{source.name}/")
+        row["extra_info"]["index"] = row_id if is_whole else f"{source.name}/{row_id}"
+        return row
+
+    path = str(copy or f"{source.repo}@{(revision or source.revision)[:12]}")
+    prepared = prepare(path, records(), make, limit)
+    expected, found = source.splits[split][0], len(prepared.rows)
+    if limit is None and not revision and expected not in (0, found):
+        told = f"warning: {path}: {found} rows, {source.name} {split} has {expected}"
+        return replace(prepared, notes=(told,))
+    return prepared
 
 
-def _files(source: Source, split: str, given: Path | None, revision: str) -> dict[str, Path]:
+def _files(source: Source, split: str, copy: Path | None, revision: str) -> dict[str, Path]:
     """Return the files to read, by their paths inside the source."""
-    names = source.split(split).files
+    if split not in source.splits:
+        known = ", ".join(source.splits)
+        raise DataError(f"{source.name} has no split {split!r}; choose from {known}")
+    _, *names = source.splits[split]
     revision = revision or source.revision
-    if given is not None:
-        return {name: given / name for name in names} if given.is_dir() else {given.name: given}
+    if copy is not None:
+        return {name: copy / name for name in names} if copy.is_dir() else {copy.name: copy}
     if not revision:
         raise DataError(
             f"{source.name}: no commit of {source.repo} is on record; give --revision COMMIT"
-            f" (they are listed on {source.home}/commits/main), or --from PATH, a copy with the"
-            f" columns {' or '.join('+'.join(layout.needs) for layout in source.layouts)}"
+            f" (they are listed on https://huggingface.co/datasets/{source.repo}/commits/main), or"
+            " --from PATH, a copy with the columns "
+            + " or ".join("+".join(LAYOUTS[name][0]) for name in source.layouts)
         )
     return {name: fetch(source.repo, name, revision=revision) for name in names}
 

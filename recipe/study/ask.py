@@ -31,7 +31,7 @@ from recipe.hint.samples import NO_SAMPLES
 from recipe.hint.schema import FINAL_HINT_FAILURES, ProblemState
 from recipe.hint.settings import settings_of, style_of
 from recipe.hint.turns import Decision, Round, Sample, Turn, at_level
-from recipe.problems.columns import Labels, make_row, read_problems, write_rows
+from recipe.problems.columns import make_row, read_problems, with_system, write_rows
 from recipe.problems.schema import Problem
 from recipe.run.arguments import Parser, text
 from recipe.run.errors import DataError
@@ -193,9 +193,11 @@ def write_question(given: argparse.Namespace, config: DictConfig, target: Path) 
         DataError: If no file has the id.
     """
     if given.problem is not None:
-        labels = Labels("ask", "test", given.kind or "maths")
-        fields = {"solution": given.solution or "", "system_prompt": given.system_prompt}
-        write_rows([make_row(given.problem, given.answer, labels=labels, **fields)], target)
+        fields = {"solution": given.solution or "", "source": "ask", "kind": given.kind or "maths"}
+        row = make_row(given.problem, given.answer, **fields)
+        if given.system_prompt is not None:
+            row["prompt"] = with_system(row["prompt"], given.system_prompt)
+        write_rows([row], target)
         return
     files = [given.file] if given.file else []
     for name in DATA_FILES[::-1] if not files else ():

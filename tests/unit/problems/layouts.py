@@ -89,7 +89,7 @@ LAYOUTS = {
             "reward_model": {"style": "rule", "ground_truth": None},
             "extra_info": {"index": float(10 * a + b), "question": "another"},
         },
-        ("problem", "solution 24, none 8", "answer"),
+        ("problem", "solution", "answer"),
     ),
     "names_of_verls_batches": (
         lambda a, b: {

@@ -8,11 +8,11 @@ import pytest
 from layouts import LAYOUTS, PAIRS, SOLUTION_KEYS, ask, user, work, write_layout
 
 from recipe.hint.prompt import ANSWER_SYSTEM_PROMPT
-from recipe.problems.columns import Labels, make_row, read_file, read_problems, write_rows
+from recipe.problems.columns import make_row, read_file, read_problems, write_rows
 from recipe.problems.schema import content_id, problem_from_row
 from recipe.run.errors import DataError
 
-ROW = make_row("1+1?", "2", solution="Count.", row_id="a", labels=Labels("sums", "train"))
+ROW = make_row("1+1?", "2", solution="Count.", row_id="a", source="sums")
 SECOND = make_row("2+2?", "4", row_id="b")
 
 
@@ -26,13 +26,12 @@ def write(path, rows):
 def test_every_layout_is_read_and_says_where_it_found_what(tmp_path, name):
     _, (text, solution, answer) = LAYOUTS[name]
     file = read_file(write_layout(name, tmp_path), SOLUTION_KEYS.get(name, ""))
-    assert f"problem: {text}; solution: {solution}; answer: {answer};" in file.summary()
+    assert f"(problem: {text}; solution: {solution}; answer: {answer})" in file.summary()
     assert [each.answer for each in file.problems] == [str(a * b) for a, b in PAIRS]
     assert all(ask(*PAIRS[row]) in each.text for row, each in enumerate(file.problems))
     assert len({each.id for each in file.problems}) == len(PAIRS)
     if solution != "none":
         assert work(*PAIRS[-1]) in file.problems[-1].solution
-    assert file.num_with_solution == sum(bool(each.solution) for each in file.problems)
 
 
 def test_rows_come_back_as_problems_with_their_further_columns(tmp_path):
@@ -116,7 +115,7 @@ BREACHES = [
         changed(reward_model={"ground_truth": "assert (", "kind": "program"}),
         "row 1, .* the tests are not Python: '\\(' was never",
     ),
-    (changed(hint_level_1=5), "row 1, column `hint_level_1`: expected a text or a list of texts"),
+    (changed(hint_level_1=5), "row 1, column `hint_level_1`: expected a list of texts"),
     (changed(first_attempts="x"), "row 1, column `first_attempts`: expected a list of texts"),
 ]
 
@@ -136,8 +135,8 @@ def without(name):
 
 FILES = {
     "no prompt": (without("prompt"), "column `prompt` is missing; the file has .*solution"),
-    "no truth": ([{"prompt": "x"}], r"column `reward_model` \(or `answer`\) is missing"),
-    "pictures": ([ROW | {"images": [b"x"]}], "column `images` is not empty, and prompts are of te"),
+    "no truth": ([{"prompt": "x"}], "column `reward_model` is missing"),
+    "pictures": ([ROW | {"images": [b"x"]}], "row 0, column `images`: is not empty"),
     "no rows": ([], "column `prompt` is missing|no rows"),
 }
 
@@ -155,7 +154,7 @@ def test_a_file_that_is_missing_foreign_or_cut_is_one_line(tmp_path):
         read_file(tmp_path / "none.parquet")
     with pytest.raises(DataError, match="main_prepare.py sage_train "):
         read_file(tmp_path / "sage_train.parquet")
-    with pytest.raises(DataError, match="no column 'why', which data.solution_key names"):
+    with pytest.raises(DataError, match="no column 'why'"):
         read_file(write(tmp_path / "a.parquet", [ROW]), "why")
     (tmp_path / "cut.parquet").write_bytes((tmp_path / "a.parquet").read_bytes()[:-99])
     with pytest.raises(DataError, match="cut.parquet: not a readable parquet file"):
@@ -164,21 +163,17 @@ def test_a_file_that_is_missing_foreign_or_cut_is_one_line(tmp_path):
         write_rows([ROW], tmp_path / "sums.pq")
 
 
-@pytest.mark.parametrize("value", [5, {"a": 1}, "\ud800"])
-def test_a_column_that_cannot_be_stored_is_named(tmp_path, value):
-    rows = [ROW | {"note": "text"}, SECOND | {"note": value}]
+def test_a_column_that_cannot_be_stored_is_named(tmp_path):
+    rows = [ROW | {"note": "text"}, SECOND | {"note": 5}]
     with pytest.raises(DataError, match="a.parquet, column `note`: cannot be stored"):
         write_rows(rows, tmp_path / "a.parquet")
 
 
-@pytest.mark.parametrize(
-    ("kind", "truth", "system", "request_"),
-    [
+def test_each_kind_asks_for_its_own_form_of_answer():
+    for kind, truth, system, request in [
         ("maths", "2", "boxed", "x?"),
         ("choice", "B", "boxed", r"as in \boxed{A}"),
         ("program", "assert f(1) == 2", "```python", "```python block"),
-    ],
-)
-def test_each_kind_asks_for_its_own_form_of_answer(kind, truth, system, request_):
-    first, last = make_row("x?", truth, labels=Labels(kind=kind))["prompt"]
-    assert system in first["content"] and request_ in last["content"]
+    ]:
+        first, last = make_row("x?", truth, kind=kind)["prompt"]
+        assert system in first["content"] and request in last["content"]

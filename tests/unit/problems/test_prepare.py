@@ -14,8 +14,8 @@ from hub_files import lay_out, prepare, write
 from layouts import HASHES, LAYOUTS, PAIRS, SOLUTION_KEYS, ask, user, work, write_layout
 
 from recipe.hint import main_prepare
-from recipe.problems.columns import Labels, make_row, read_problems, write_rows
-from recipe.problems.prepare import Keys, Origin, read_local
+from recipe.problems.columns import make_row, read_problems, write_rows
+from recipe.problems.prepare import Given, read_local
 from recipe.run.errors import DataError
 
 LINES = [
@@ -61,7 +61,7 @@ def test_a_file_of_any_form_is_read_packed_or_not(tmp_path, name):
     packed = tmp_path / f"{name}.gz"
     packed.write_bytes(gzip.compress(path.read_bytes()))
     rows = read_local(path).rows
-    assert rows == read_local(packed, origin=Origin(source=rows[0]["data_source"])).rows
+    assert rows == read_local(packed, Given(source=rows[0]["data_source"])).rows
     assert {row["extra_info"]["index"] for row in rows} in ({"s/0", "s/1"}, {"a"})
 
 
@@ -76,9 +76,9 @@ def test_saved_folders_and_shards_are_read(tmp_path):
         *(("one", "", 2), ("both", "", 2), ("both", "test", 1)),
         *(("shards", "", 2), ("shards", "test", 1)),
     ]:
-        assert len(read_local(tmp_path / folder, origin=Origin(split=split)).rows) == number
+        assert len(read_local(tmp_path / folder, Given(split=split)).rows) == number
     with pytest.raises(DataError, match="has the splits test, train; choose one with --split"):
-        read_local(tmp_path / "shards", origin=Origin(split="dev"))
+        read_local(tmp_path / "shards", Given(split="dev"))
 
 
 @pytest.mark.parametrize("name", LAYOUTS)
@@ -86,7 +86,7 @@ def test_a_file_of_any_layout_keeps_its_ids_and_says_where_it_found_what(tmp_pat
     path, out = write_layout(name, tmp_path), tmp_path / "out.parquet"
     key = [f"--solution-key={SOLUTION_KEYS[name]}"] if name in SOLUTION_KEYS else []
     prepare(path, out, *key)
-    assert f"problem in {LAYOUTS[name][1][0]}; solution in" in capsys.readouterr().out
+    assert f"problem: {LAYOUTS[name][1][0]}; solution: " in capsys.readouterr().out
     before, after = read_problems(path, SOLUTION_KEYS.get(name, "")), read_problems(out)
     for one, other in zip(before, after, strict=True):
         for what in ("id", "messages", "text", "solution", "answer", "kind"):
@@ -132,7 +132,6 @@ def test_a_broken_file_is_one_line_and_no_output(tmp_path, capsys, name, text, m
 OPTIONS = [
     (["--limit", "0"], "--limit must be at least 1, got 0"),
     (["--unknown"], "unrecognized arguments: --unknown\n"),
-    (["--overlap-share", "2"], "--overlap-share must be above 0 and at most 1, got 2.0"),
     (["--drop-overlap"], "--drop-overlap needs --check-overlap"),
     (["--from", "x"], "--from and --revision belong to a named source"),
     (["--kind", "choice"], "line 1, column `answer`: the ground truth of a choice is one letter"),
@@ -151,12 +150,13 @@ def test_wrong_options_are_one_line_and_no_output(tmp_path, capsys, options, mes
 
 def test_what_the_command_says_stands_above_what_the_file_says(tmp_path):
     path = tmp_path / "a.parquet"
-    labels = Labels("s", "test", "choice")
-    write_rows([make_row("A or B", "B", row_id="1", labels=labels) | {"name": "n"}], path)
-    keys, origin = Keys(id="name", kind="maths"), Origin("t", "train", "Box it.")
-    (row,) = read_local(path, keys=keys, origin=origin).rows
+    write_rows(
+        [make_row("A or B", "B", row_id="1", source="s", kind="choice") | {"name": "n"}], path
+    )
+    said = {"source": "t", "split": "test", "system_prompt": "Box it."}
+    (row,) = read_local(path, Given(id="name", kind="maths", **said)).rows
     assert row["prompt"][0]["content"] == "Box it."
-    assert (row["data_source"], row["extra_info"]) == ("t", {"index": "n", "split": "train"})
+    assert (row["data_source"], row["extra_info"]) == ("t", {"index": "n", "split": "test"})
 
 
 def test_repeated_problems_are_left_out_with_a_warning(tmp_path, capsys):

@@ -119,7 +119,7 @@ def check_lengths(
 def _file_warnings(config: DictConfig, file: ProblemFile) -> list[str]:
     golds = [each.answer if each.kind == "maths" else "" for each in file.problems]
     places = [f"row {number}" for number in range(len(golds))]
-    found = [each.line(file.path).removeprefix("warning: ") for each in odd_golds(golds, places)]
+    found = [f"{file.path}: {each}" for each in odd_golds(golds, places)]
     if file.reserved:
         columns = ", ".join(f"`{name}`" for name in file.reserved)
         found.append(f"{file.path}: verl's batches have fields of these names: {columns} stay out")
