@@ -83,7 +83,7 @@ def matharena(fields: Fields) -> Made:
 
 
 @_layout("problem", "answer", "data_source")
-def sage(fields: Fields) -> Made:
+def release(fields: Fields) -> Made:
     """Read the release's own rows, whose indexes need not be unique."""
     extra_info = {**(fields.get("extra_info") or {}), "index": None}
     return {**fields, "id": None, "extra_info": extra_info}

@@ -90,7 +90,7 @@ def read_source(
 
     def make(record: tuple[str, Fields]) -> Row:
         numbered, fields = record
-        of_row = text(fields, "data_source").strip() if "sage" in source.layouts else ""
+        of_row = text(fields, "data_source").strip() if "release" in source.layouts else ""
         name = said.source or of_row or source.name
         given = replace(_KEYS, source=name, split=split, system_prompt=said.system_prompt)
         made = fields_of(source.layouts, fields)
