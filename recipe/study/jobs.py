@@ -62,8 +62,8 @@ def run_jobs(jobs: Sequence[Job], num_at_once: int = 1, *, retries: bool = False
         try:
             while waiting or running:
                 ready = [each for each, process in running.items() if process.poll() is not None]
-                while waiting and len(running) - len(ready) < num_at_once:
-                    ready.append(waiting.popleft())
+                free = min(len(waiting), num_at_once - len(running))
+                ready += [waiting.popleft() for _ in range(free)]
                 for each in ready:
                     running.pop(each, None)
                 running |= {each: process for each in ready if (process := next(each, None))}
