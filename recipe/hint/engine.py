@@ -1,4 +1,4 @@
-"""Declare what the rollout loop needs from its engine; ``runtime.engine`` provides it."""
+"""Declare what the rollout loop needs from its engine; ``adapter.engine`` provides it."""
 
 from __future__ import annotations
 
@@ -23,19 +23,12 @@ class Engine:
 
     group_size: int
 
-    def render(
-        self,
-        messages: Sequence[Message],
-        *,
-        follows: Turn | None = None,
-        quotes: Turn | None = None,
-    ) -> Sequence[int]:
+    def render(self, messages: Sequence[Message], *, follows: Turn | None = None) -> Sequence[int]:
         """Return the tokens of a conversation, ready for the response.
 
         Args:
             messages: The conversation.
             follows: The turn that it continues; the tokens of its response stay as they are.
-            quotes: A turn whose response stands inside a message; its tokens stay too.
         """
         raise NotImplementedError(f"{type(self).__name__} renders nothing")
 

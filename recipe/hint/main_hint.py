@@ -86,7 +86,7 @@ def run_command(
         def run(config: DictConfig) -> None:
             # In here too: Hydra would print the overrides beside an error that passes through it.
             with settings_errors_in_one_line():
-                from recipe.hint.adapter.models import check_is_reached, choose_attention
+                from recipe.hint.adapter.models import choose_attention
                 from recipe.hint.adapter.preflight.settings import check_keys
                 from recipe.run.environment import set_environment
 
@@ -95,7 +95,6 @@ def run_command(
                 set_environment(config)
                 if config.trainer.device == "cuda" and not has_gpu():
                     check_machine(config)  # before a model is asked for over the network
-                check_is_reached(config)
                 with warm_processes(config) if runs_here else contextlib.nullcontext():
                     for line in choose_attention(config):
                         print(line, flush=True)

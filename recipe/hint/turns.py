@@ -88,13 +88,12 @@ class PromptContext:
         hint: str = "",
         *,
         follows: Turn | None = None,
-        quotes: Turn | None = None,
     ) -> Prompt:
         """Return the prompt of a conversation, or a ``too_long`` one if it does not fit.
 
-        ``follows`` and ``quotes`` are earlier turns, as in ``Engine.render``.
+        ``follows`` is an earlier turn, as in ``Engine.render``.
         """
-        prompt_ids_T = self.render(messages, follows=follows, quotes=quotes)
+        prompt_ids_T = self.render(messages, follows=follows)
         if not self.fits(prompt_ids_T):
             return Prompt(status="too_long", hint=hint)
         return Prompt(messages, status, hint, prompt_ids_T)
@@ -156,13 +155,11 @@ class Hinted(PromptSpec):
 class FollowUp(PromptSpec):
     """The conversation so far, the parent's response, and one more user turn.
 
-    ``level`` is that of the hint that the conversation began with; ``quotes`` is a turn whose
-    response the instruction contains.
+    ``level`` is that of the hint that the conversation began with.
     """
 
     instruction: str
     level: int = 0
-    quotes: Turn | None = None
     kind: ClassVar[str] = "follow_up"
 
     async def build(self, context: PromptContext, parent: Turn | None) -> Prompt:
@@ -176,7 +173,7 @@ class FollowUp(PromptSpec):
         reply = {"role": "assistant", "content": parent.response.text}
         asked = {"role": "user", "content": self.instruction}
         messages = (*parent.messages, reply, asked)
-        return context.fitting_prompt(messages, follows=parent, quotes=self.quotes)
+        return context.fitting_prompt(messages, follows=parent)
 
 
 def at_level(level: int) -> PromptSpec:

@@ -110,10 +110,11 @@ class Balancer:
     """The two calls of verl's client that a group goes through, for one server in this process."""
 
     def __init__(self, server: GroupHttpServer) -> None:
-        def ask(prompt_ids: list[int], fields: dict[str, Any], *more: Any) -> Any:
-            return server.generate_group(prompt_ids, fields | {"ignore_eos": True}, *more)
+        def ask(requests: list[tuple[Any, dict[str, Any], str]], limit_s: float) -> Any:
+            longest = [(ids, fields | {"ignore_eos": True}, name) for ids, fields, name in requests]
+            return server.generate_groups(longest, limit_s)
 
-        self._server = SimpleNamespace(generate_group=SimpleNamespace(remote=ask))
+        self._server = SimpleNamespace(generate_groups=SimpleNamespace(remote=ask))
 
     async def _acquire_server(self, request_id: str, **_: Any) -> tuple[str, Any]:
         return "server", self._server

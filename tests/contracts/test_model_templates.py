@@ -1,8 +1,5 @@
 """What the checks before a start say of a model's chat template and of its stops."""
 
-from functools import partial
-from types import SimpleNamespace
-
 import pyarrow.parquet as pq
 import pytest
 from omegaconf import OmegaConf
@@ -104,12 +101,7 @@ def test_tokens_are_counted_as_they_are_sampled_from(load, family):
     _, model = load(family)
     for name in model.tokenizer.all_special_tokens:
         turns = [{"role": "user", "content": f"What is {name} for? {name}{name}"}]
-        verls = SimpleNamespace(
-            build_initial_tokens=partial(
-                model.tokenizer.apply_chat_template, add_generation_prompt=True, return_dict=False
-            )
-        )
-        renderer = Renderer(model.tokenizer, verls, 1024)
+        renderer = Renderer(model.tokenizer, 1024)
         assert model.count_tokens([turns, turns]) == [len(renderer.render(turns))] * 2
 
 

@@ -31,8 +31,7 @@ def test_a_failure_that_the_queue_does_not_take_is_the_answer_to_the_next_ping(m
         await worker._run_prompt(prompt_of("p7"), {}, {"validate": False, "step": 3})
         await worker.ping()
 
-    told = "took no word .*: RuntimeError: no controller; problem p7: ValueError: no room"
-    with pytest.raises(HintError, match=told):
+    with pytest.raises(HintError, match=r"no controller.*; problem p7: ValueError: no room"):
         asyncio.run(run())
 
 

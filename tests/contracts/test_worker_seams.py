@@ -18,9 +18,7 @@ from verl.trainer.ppo.v1.agent_loop_tq import AgentLoopManagerTQ, AgentLoopWorke
 from verl.utils import tensordict_utils as tu
 from verl.workers.rollout.llm_server import FullyAsyncLLMServerClient, LLMServerClient
 
-from recipe.hint.adapter.engine import LoopPasses
 from recipe.hint.adapter.group_client import GroupClient, Sampling
-from recipe.hint.adapter.sampling_guard import IDLE
 from recipe.hint.adapter.worker import HintManager, HintWorker
 from recipe.hint.methods.base import Method
 from recipe.hint.prompt import Texts
@@ -119,7 +117,6 @@ def idle_worker(monkeypatch, calls):
     monkeypatch.setattr(tq, "async_kv_batch_put", put)
     monkeypatch.setattr(HintWorker, "_run_prompt", run_prompt)
     worker = object.__new__(HintWorker)
-    worker._passes = LoopPasses()
     rollout = {"temperature": 1.0, "top_p": 1.0, "top_k": -1, "calculate_log_probs": True}
     rollout |= {"agent": {"default_agent_loop": "single"}, "val_kwargs": dict(rollout)}
     worker.config = OmegaConf.create({"actor_rollout_ref": {"rollout": rollout}})
@@ -158,7 +155,6 @@ def rolling_worker(monkeypatch, roll_out):
     monkeypatch.setattr(tq, "async_kv_batch_put", put)
     monkeypatch.setattr(HintWorker, "roll_out", roll_out)
     worker = object.__new__(HintWorker)
-    worker._under_way = {}
     worker._training = worker._validation = None
 
     async def publish(outcome, prompt, partition):
@@ -172,29 +168,6 @@ def prompt_of(name):
     question = [{"role": "user", "content": "?"}]
     ids = {"uid": f"uid of {name}", "extra_info": {"index": name}}
     return {"raw_prompt": question, "answer": "1"} | ids
-
-
-def test_a_worker_says_which_problem_it_waits_for_longest(monkeypatch):
-    async def roll_out(self, parts, problem, prompt, step):
-        await wait.wait()
-
-    wait = asyncio.Event()
-    worker, _ = rolling_worker(monkeypatch, roll_out)
-    trajectory = {"validate": False, "step": 3}
-
-    async def ask():
-        before = await worker.ping()
-        prompts = [worker._run_prompt(prompt_of(name), {}, trajectory) for name in ("p7", "p8")]
-        tasks = [asyncio.create_task(prompt) for prompt in prompts]
-        await asyncio.sleep(0)
-        during = await worker.ping()
-        wait.set()
-        await asyncio.gather(*tasks)
-        return before, during, await worker.ping()
-
-    before, during, after = asyncio.run(ask())
-    assert before == after == IDLE
-    assert during.startswith("has 2 prompts under way, problem p7 for 0 s")
 
 
 @pytest.mark.parametrize(
@@ -350,12 +323,13 @@ def test_a_group_is_sampled_through_verls_own_client(client_class):
     replies = [answer("stop", "abort", step=1), answer("length", step=2)]
     asked = []
 
-    def generate_group(prompt_ids, fields, request_id, limit_s):
+    def generate_groups(requests, limit_s):
+        [(prompt_ids, fields, request_id)] = requests
         asked.append((request_id, prompt_ids, fields["n"]))
-        return replies.pop(0)
+        return [replies.pop(0)]
 
     async def sample():
-        balancer = Balancer(SimpleNamespace(generate_group=Remote(generate_group)))
+        balancer = Balancer(SimpleNamespace(generate_groups=Remote(generate_groups)))
         client = GroupClient(
             client_class(MINIMAL, load_balancer_handle=balancer), max_model_len=16, timeout_s=10
         )

@@ -26,20 +26,22 @@ class RowDataset(RLHFDataset):
     def maybe_filter_out_long_prompts(self, dataframe: Any = None) -> Any:
         """Complete the columns, then drop over-long prompts as verl does."""
         key, names = self.prompt_key, dataframe.column_names
+
+        def put(name: str, values: list[Any]) -> Any:
+            return dataframe.remove_columns([name] if name in names else []).add_column(
+                name, values
+            )
+
         if key not in names and "raw_prompt" in names:
             dataframe = dataframe.rename_column("raw_prompt", key)
-        dataframe = dataframe.remove_columns(sorted(RESERVED & set(dataframe.column_names)))
+            names = dataframe.column_names
+        dataframe = dataframe.remove_columns(sorted(RESERVED & set(names)))
         if getattr(dataframe.features[key], "dtype", "") in ("string", "large_string"):
-            turns = [[{"role": "user", "content": text}] for text in dataframe[key]]
-            dataframe = dataframe.remove_columns(key).add_column(key, turns)
+            dataframe = put(key, [[{"role": "user", "content": text}] for text in dataframe[key]])
         known = dataframe["data_source"] if "data_source" in names else [None] * len(dataframe)
         if None in known:
-            filled = [each or "unknown" for each in known]
-            dataframe = dataframe.remove_columns(
-                [] if "data_source" not in names else "data_source"
-            )
-            dataframe = dataframe.add_column("data_source", filled)
+            dataframe = put("data_source", [each or "unknown" for each in known])
         if "reward_model" not in names:
             truths = [{"ground_truth": each} for each in dataframe["answer"]]
-            dataframe = dataframe.add_column("reward_model", truths)
+            dataframe = put("reward_model", truths)
         return super().maybe_filter_out_long_prompts(dataframe)

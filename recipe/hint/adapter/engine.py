@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from omegaconf import DictConfig
 
 from recipe.hint.adapter.chat_template import Renderer, refuses_system, text_after
-from recipe.hint.adapter.group_client import GroupClient, PartialResponse, Sampling
+from recipe.hint.adapter.group_client import GroupClient, Sampling
 from recipe.hint.adapter.rewards import build_grader, overlong_of
 from recipe.hint.engine import Engine
 from recipe.hint.hints.base import WrittenText
@@ -28,36 +27,17 @@ from recipe.verify.overlong import Overlong
 from recipe.verify.schema import Item, Verdict
 
 
-class Grader(Protocol):
-    """Grades items; order is kept."""
-
-    async def grade_many(
-        self, items: Sequence[Item], ids: Sequence[str] | None = None
-    ) -> list[Verdict]:
-        """Return one verdict per item; ``ids`` of the prompts are for the log."""
-        ...
-
-
-class LoopPasses:
-    """Lets one caller per pass of the event loop work, so that many at once do not block it."""
-
-    def __init__(self) -> None:
-        self._lock = asyncio.Lock()
-
-    async def next(self) -> None:
-        """Wait for a pass of the event loop that no other caller uses."""
-        async with self._lock:
-            await asyncio.sleep(0)
-
-
 class VllmEngine(Engine):
-    """The engine of the rollout loop on vLLM; ``overlong`` is the penalty on long responses."""
+    """The engine of the rollout loop on vLLM.
+
+    ``grader`` has ``grade_many`` of the pool; ``overlong`` is the penalty on long responses.
+    """
 
     def __init__(
         self,
         client: GroupClient,
         renderer: Renderer,
-        grader: Grader,
+        grader: Any,
         *,
         response_sampling: Sampling,
         hint_sampling: Sampling | None = None,
@@ -67,9 +47,7 @@ class VllmEngine(Engine):
         self._response_sampling, self._hint_sampling = response_sampling, hint_sampling
         self._overlong = overlong
         self.is_seeded, self.group_size = client.is_seeded, response_sampling.n
-        self._tokenizer = renderer.tokenizer
-        self._passes = LoopPasses()
-        self.render = renderer.render
+        self._tokenizer, self.render = renderer.tokenizer, renderer.render
 
     def fits(self, prompt_ids: Sequence[int]) -> bool:
         return len(prompt_ids) <= self._renderer.prompt_length
@@ -82,26 +60,33 @@ class VllmEngine(Engine):
         sampling: RoleSampling | None = None,
     ) -> list[list[Response]]:
         # In one request to one server.
-        longest, limit = max(map(len, prompts)), self._renderer.prompt_length
-        if longest > limit:
+        if not self.fits(longest := max(prompts, key=len)):
             raise ValueError(
-                f"the prompt has {longest} tokens, actor_rollout_ref.rollout.prompt_length "
-                f"is {limit}; raise it or filter the data"
+                f"the prompt has {len(longest)} tokens, actor_rollout_ref.rollout.prompt_length "
+                f"is {self._renderer.prompt_length}; raise it or filter the data"
             )
         usual = self._response_sampling
         overrides: dict[str, Any] = sampling.overrides(usual.max_tokens) if sampling else {}
-        settings = replace(usual, **overrides, n=len(rows))
-        first_seeds = [seed + rows.start for seed in seeds]
-        await self._passes.next()
-        groups = await self._client.sample_each(prompts, settings, first_seeds)
-        await self._passes.next()
-        texts = self._tokenizer.batch_decode(
-            # As arrays: transformers looks at every number of a list.
-            [np.asarray(each.token_ids_T) for group in groups for each in group],
-            skip_special_tokens=True,
+        groups = await self._client.sample_each(
+            prompts, replace(usual, **overrides, n=len(rows)), [seed + rows.start for seed in seeds]
         )
-        in_order = iter(texts)
-        return [[_response(each, next(in_order)) for each in group] for group in groups]
+        # As arrays: transformers looks at every number of a list.
+        ids = [np.asarray(each.token_ids_T) for group in groups for each in group]
+        texts = iter(self._tokenizer.batch_decode(ids, skip_special_tokens=True))
+        return [
+            [
+                Response(
+                    token_ids_T=each.token_ids_T,
+                    log_probs_T=each.log_probs_T,
+                    text=next(texts),
+                    is_truncated=each.finish == "length",
+                    min_step=each.min_step,
+                    max_step=each.max_step,
+                )
+                for each in group
+            ]
+            for group in groups
+        ]
 
     def given_response(self, text: str) -> Response:
         ids, longest = self._renderer.response(text), self._response_sampling.max_tokens
@@ -138,17 +123,6 @@ class VllmEngine(Engine):
         ]
 
 
-def _response(sampled: PartialResponse, text: str) -> Response:
-    return Response(
-        token_ids_T=sampled.token_ids_T,
-        log_probs_T=sampled.log_probs_T,
-        text=text,
-        is_truncated=sampled.finish == "length",
-        min_step=sampled.min_step,
-        max_step=sampled.max_step,
-    )
-
-
 class EngineBuilder:
     """What the engines of one worker share: the client, the tokenizer and the verifier.
 
@@ -162,7 +136,6 @@ class EngineBuilder:
 
     def __init__(self, worker: Any, settings: HintSettings) -> None:
         # Here: verl's imports take seconds, and an evaluation's command reads this file too.
-        from verl.utils.tokenizer.continuous_token_wiring import create_continuous_token_builder
         from verl.workers.rollout.utils import get_max_position_embeddings
 
         log_to_stderr()
@@ -175,13 +148,8 @@ class EngineBuilder:
             is_seeded=settings.seeded_sampling,
         )
         options = dict(worker.config.data.get("apply_chat_template_kwargs", {}))
-        template = create_continuous_token_builder(
-            worker.tokenizer, hf_model_type=worker.hf_model_type, chat_template_kwargs=options
-        )
         folds_system = refuses_system(worker.tokenizer, options)
-        self._renderer = Renderer(
-            worker.tokenizer, template, rollout.prompt_length, folds_system, options
-        )
+        self._renderer = Renderer(worker.tokenizer, rollout.prompt_length, folds_system, options)
         self.grader = build_grader(settings.verify, worker.config)
         self._overlong = overlong_of(worker.config)
 
@@ -192,17 +160,12 @@ class EngineBuilder:
             sampling: The node with ``n``, ``temperature``, ``top_p`` and ``top_k``.
             settings: Of the hint writer; without them the engine writes no hints.
         """
+        length, how = self._rollout.response_length, sampling
         return VllmEngine(
             self._client,
             self._renderer,
             self.grader,
-            response_sampling=Sampling(
-                sampling.n,
-                self._rollout.response_length,
-                sampling.temperature,
-                sampling.top_p,
-                sampling.top_k,
-            ),
+            response_sampling=Sampling(how.n, length, how.temperature, how.top_p, how.top_k),
             hint_sampling=settings
             and Sampling(1, settings.max_tokens, settings.temperature, settings.top_p),
             overlong=self._overlong,

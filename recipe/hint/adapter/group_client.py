@@ -14,10 +14,8 @@ from recipe.run.errors import StallError
 from recipe.run.together import gather_or_cancel
 from recipe.run.typed import fields_of
 
-# Finish reason of a response that a weight update has stopped.
-STOPPED = "abort"
-# Before a response that a weight update has stopped is requested again.
-_PAUSE_S = 0.2
+STOPPED = "abort"  # finish reason of a response that a weight update has stopped
+_PAUSE_S = 0.2  # before it is requested again
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,10 +27,6 @@ class Sampling:
     temperature: float
     top_p: float = 1.0
     top_k: int = -1
-
-    def fields(self, seed: int | None) -> dict[str, Any]:
-        """Return the fields of vLLM's SamplingParams; without a seed vLLM draws its own."""
-        return fields_of(self) | {"seed": seed}
 
 
 @dataclass(slots=True)
@@ -63,30 +57,6 @@ class PartialResponse:
         self.finish = group["finish"][number]
 
 
-@dataclass(slots=True)
-class PartialGroup:
-    """The responses to one prompt, as far as they have been sampled."""
-
-    prompt_ids: Sequence[int]
-    sampling: Sampling
-    seed: int
-    responses: list[PartialResponse] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        self.responses = [PartialResponse() for _ in range(self.sampling.n)]
-
-    def add(self, group: dict[str, Any]) -> None:
-        """Append what a server answered."""
-        for number, response in enumerate(self.responses):
-            response.add(group, number)
-
-    @property
-    def is_unstarted(self) -> bool:
-        """Whether a weight update stopped it before its first token: it can be requested again."""
-        is_empty = not any(each.token_ids_T for each in self.responses)
-        return is_empty and any(each.finish == STOPPED for each in self.responses)
-
-
 class GroupClient:
     """Sends whole groups to the rollout servers; continues responses that a weight update stops.
 
@@ -94,7 +64,7 @@ class GroupClient:
         llm_client: verl's client, which balances the load.
         max_model_len: Longest prompt and response together, in tokens.
         timeout_s: Longest time of one request in vLLM (``hint.watchdog.rollout_s``).
-        is_seeded: Whether responses get seeds.
+        is_seeded: Whether responses get seeds; without them vLLM draws its own.
     """
 
     def __init__(
@@ -120,41 +90,31 @@ class GroupClient:
             StallError: If no server answers within ``timeout_s``.
             ValueError: If a prompt leaves no room for a response.
         """
-        groups = [
-            PartialGroup(ids, self._within(ids, sampling), seed)
-            for ids, seed in zip(prompts, seeds, strict=True)
-        ]
-        waiting = groups
-        while waiting:
-            asked = [
-                (each.prompt_ids, each.sampling.fields(self._seed(each.seed))) for each in waiting
-            ]
-            for each, group in zip(waiting, await self._ask_each(asked), strict=True):
-                each.add(group)
-            waiting = [each for each in waiting if each.is_unstarted]
-            if waiting:
-                await asyncio.sleep(_PAUSE_S)
+        limited = [self._within(ids, sampling) for ids in prompts]
+        answers = await self._ask(list(zip(prompts, limited, seeds, strict=True)))
+        groups = [[PartialResponse() for _ in range(sampling.n)] for _ in prompts]
+        for group, answer in zip(groups, answers, strict=True):
+            for number, response in enumerate(group):
+                response.add(answer, number)
         # A stopped response continues after its own tokens, so each is a request of its own.
         await gather_or_cancel(
-            self._continue(
-                each.prompt_ids, response, replace(each.sampling, n=1), each.seed + number
-            )
-            for each in groups
-            for number, response in enumerate(each.responses)
+            self._continue(ids, response, replace(settings, n=1), seed + number)
+            for ids, group, settings, seed in zip(prompts, groups, limited, seeds, strict=True)
+            for number, response in enumerate(group)
             if response.finish == STOPPED
         )
-        return [each.responses for each in groups]
+        return groups
 
     def _within(self, prompt_ids: Sequence[int], sampling: Sampling) -> Sampling:
         """Return the settings with ``max_tokens`` limited to the room that the prompt leaves."""
-        room = self._max_model_len - len(prompt_ids)
         if not self.has_room(prompt_ids):
             raise ValueError(
                 f"a prompt of {len(prompt_ids)} tokens leaves no room in "
                 f"actor_rollout_ref.rollout.max_model_len={self._max_model_len}; raise it, or "
                 f"leave such prompts out"
             )
-        return sampling if sampling.max_tokens <= room else replace(sampling, max_tokens=room)
+        room = self._max_model_len - len(prompt_ids)
+        return replace(sampling, max_tokens=min(sampling.max_tokens, room))
 
     async def _continue(
         self, prompt_ids: Sequence[int], response: PartialResponse, sampling: Sampling, seed: int
@@ -164,60 +124,37 @@ class GroupClient:
             if count == sampling.max_tokens:
                 response.finish = "length"
                 return
+            await asyncio.sleep(_PAUSE_S)
             rest = replace(sampling, max_tokens=sampling.max_tokens - count)
             # Not the same seed again: it would repeat the random draws of the first tokens.
-            fields = rest.fields(self._seed(seed_at(seed, "after", count)))
-            response.add(await self._ask([*prompt_ids, *response.token_ids_T], fields), 0)
-            if response.finish == STOPPED:
-                await asyncio.sleep(_PAUSE_S)
+            own_seed = seed_at(seed, "after", count) if count else seed
+            asked = [*prompt_ids, *response.token_ids_T], rest, own_seed
+            response.add((await self._ask([asked]))[0], 0)
 
-    def _seed(self, seed: int) -> int | None:
-        return seed if self.is_seeded else None
-
-    async def _ask(self, prompt_ids: Sequence[int], fields: dict[str, Any]) -> dict[str, Any]:
-        """Send one request to the server that the balancer chooses."""
-        [group] = await self._ask_each([(prompt_ids, fields)])
-        return group
-
-    async def _ask_each(
-        self, asked: Sequence[tuple[Sequence[int], dict[str, Any]]]
+    async def _ask(
+        self, asked: Sequence[tuple[Sequence[int], Sampling, int]]
     ) -> list[dict[str, Any]]:
-        """Send requests to the server that the balancer chooses, in one call."""
+        """Send prompts with settings and seed to the server that the balancer chooses."""
         request_id = uuid4().hex
         # A router of the user's own may look at the prompt.
-        prompt_ids = list(asked[0][0])
-        server_id, server = await self._acquire(request_id, prompt_ids)
+        server_id, server = await self._client._acquire_server(
+            request_id, prompt_ids=list(asked[0][0])
+        )
+        requests = [
+            (
+                list(ids),
+                fields_of(sampling) | {"seed": seed if self.is_seeded else None},
+                f"{request_id}-{number}",
+            )
+            for number, (ids, sampling, seed) in enumerate(asked)
+        ]
         try:
-            if len(asked) == 1:
-                [(prompt_ids, fields)] = asked
-                return [
-                    await server.generate_group.remote(
-                        prompt_ids, fields, request_id, self._timeout_s
-                    )
-                ]
-            named = [(*each, f"{request_id}-{number}") for number, each in enumerate(asked)]
-            return await server.generate_groups.remote(named, self._timeout_s)
+            return await server.generate_groups.remote(requests, self._timeout_s)
         except TimeoutError:
-            count = sum(fields["n"] for _, fields in asked)
             raise StallError(
-                f"vLLM server {server_id} did not finish a group of {count} responses within "
+                f"vLLM server {server_id} did not finish a group of "
+                f"{sum(each.n for _, each, _ in asked)} responses within "
                 f"hint.watchdog.rollout_s={self._timeout_s:g} s"
             ) from None
         finally:
             self._client._release_server(server_id, request_id=request_id)
-
-    async def _acquire(self, request_id: str, prompt_ids: list[int]) -> tuple[str, Any]:
-        """Return the balancer's choice; if cancelled meanwhile, give it back once it is there."""
-
-        def give_back(choice: asyncio.Future[tuple[str, Any]]) -> None:
-            if not choice.cancelled() and not choice.exception():
-                self._client._release_server(choice.result()[0], request_id=request_id)
-
-        choice = asyncio.ensure_future(
-            self._client._acquire_server(request_id, prompt_ids=prompt_ids)
-        )
-        try:
-            return await asyncio.shield(choice)
-        except asyncio.CancelledError:
-            choice.add_done_callback(give_back)
-            raise

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from omegaconf import DictConfig
 
-from recipe.hint.adapter.engine import Grader
 from recipe.hint.hints.base import HintSource, TeacherSampling
 from recipe.hint.hints.dataset import DatasetHints, Increments
 from recipe.hint.hints.leak import LeakGuard, graded_equal
@@ -17,20 +15,15 @@ from recipe.hint.methods import Method
 from recipe.hint.prompt import Texts
 from recipe.hint.rollout import RolloutParts
 from recipe.hint.settings import HintSettings, build_method, num_levels, read_texts, source_of
-from recipe.run.errors import ConfigError
 
 if TYPE_CHECKING:
     from recipe.hint.hints.teacher import Teacher
 
 
 def parts_of_training(
-    config: DictConfig, settings: HintSettings, engine: Any, *, grader: Grader, tokenizer: Any
+    config: DictConfig, settings: HintSettings, engine: Any, *, grader: Any, tokenizer: Any
 ) -> RolloutParts:
-    """Return the parts of a training rollout, which `main_ask.py` uses too.
-
-    Raises:
-        ConfigError: If the source of hints or the teacher cannot be built.
-    """
+    """Return the parts of a training rollout, which `main_ask.py` uses too."""
     texts, method = read_texts(settings), build_method(config.trainer, settings)
     source = guarded_source(settings, texts, method, grader=grader, tokenizer=tokenizer)
     rollout = config.actor_rollout_ref.rollout
@@ -39,13 +32,9 @@ def parts_of_training(
 
 
 def guarded_source(
-    settings: HintSettings, texts: Texts, method: Method, *, grader: Grader, tokenizer: Any
+    settings: HintSettings, texts: Texts, method: Method, *, grader: Any, tokenizer: Any
 ) -> HintSource | None:
-    """Return the method's source of hints behind the leak guard; ``None`` if it uses none.
-
-    Raises:
-        ConfigError: If the tokenizer cannot count what the source counts.
-    """
+    """Return the method's source of hints behind the leak guard; ``None`` if it uses none."""
     source = build_source(settings, texts, method, tokenizer=tokenizer)
     return source and LeakGuard(source, settings.leak_policy, graded_equal(grader.grade_many))
 
@@ -54,22 +43,24 @@ def build_source(
     settings: HintSettings, texts: Texts, method: Method, *, tokenizer: Any
 ) -> HintSource | None:
     """Return the same without the guard."""
+
+    def token_ends(text: str) -> list[int]:
+        encoded = tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)
+        return [end for _, end in encoded["offset_mapping"]]
+
     if not method.uses_hints:
         return None
     name = source_of(settings, method)
     levels = num_levels(settings, name)
     source: HintSource
     if name == "solution_prefix":
-        unit = settings.prefix.unit
-        ends = unit_ends(unit, token_ends(tokenizer) if unit == "token" else None)
-        source = SolutionPrefix(ratios=settings.prefix.ratios, ends=ends)
+        prefix = settings.prefix
+        source = SolutionPrefix(ratios=prefix.ratios, ends=unit_ends(prefix.unit, token_ends))
     elif name == "dataset":
         source = DatasetHints(max_level=levels, seed=settings.seed)
     elif name == "teacher":
-        how = TeacherSampling(
-            settings.temperature, settings.top_p, settings.max_tokens, settings.seed
-        )
-        source = _build_teacher(settings, texts, levels, how)
+        how = settings.temperature, settings.top_p, settings.max_tokens
+        source = _build_teacher(settings, texts, levels, *how)
     else:
         attempts = settings.attempts if settings.temperature else 1  # the same text each time
         source = SelfGenerated(texts=texts, attempts=attempts, max_level=levels)
@@ -91,20 +82,20 @@ def teacher_of(
         texts: Its prompts.
         rollout: verl's node, for the longest response.
         sampling: The same node, or its ``val_kwargs``.
-
-    Raises:
-        ConfigError: If the address, the model, the key or the cache cannot be used.
     """
-    if not (method.settings.asks_teacher):
+    if not method.settings.asks_teacher:
         return None
-    how = TeacherSampling(
-        sampling.temperature, sampling.top_p, rollout.response_length, settings.seed
-    )
-    return _build_teacher(settings, texts, 1, how)
+    how = sampling.temperature, sampling.top_p, rollout.response_length
+    return _build_teacher(settings, texts, 1, *how)
 
 
 def _build_teacher(
-    settings: HintSettings, texts: Texts, levels: int, sampling: TeacherSampling
+    settings: HintSettings,
+    texts: Texts,
+    levels: int,
+    temperature: float,
+    top_p: float,
+    max_tokens: int,
 ) -> Teacher:
     # Here: only a run with a teacher needs its cache's sqlite3.
     from recipe.hint.hints.teacher import Teacher
@@ -112,26 +103,7 @@ def _build_teacher(
     return Teacher(
         settings.teacher,
         texts=texts,
-        sampling=sampling,
+        sampling=TeacherSampling(temperature, top_p, max_tokens, settings.seed),
         attempts=settings.attempts,
         max_level=levels,
     )
-
-
-def token_ends(tokenizer: Any) -> Callable[[str], list[int]]:
-    """Return a function that finds where each token of a text ends, in characters.
-
-    Raises:
-        ConfigError: If the tokenizer does not say where its tokens are.
-    """
-    if not tokenizer.is_fast:
-        raise ConfigError(
-            "hint.prefix.unit=token needs a tokenizer that gives the places of its tokens (a fast "
-            "one); choose char or sentence"
-        )
-
-    def ends(text: str) -> list[int]:
-        encoded = tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)
-        return [end for _, end in encoded["offset_mapping"]]
-
-    return ends

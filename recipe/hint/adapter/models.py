@@ -1,9 +1,8 @@
-"""Where the policy's model is, its attention, and the models beside it that a method reads."""
+"""The trainer's attention, and the models beside the policy that a method reads."""
 
 from __future__ import annotations
 
 import importlib
-import os
 from typing import Any
 
 from omegaconf import DictConfig, open_dict
@@ -11,35 +10,10 @@ from omegaconf import DictConfig, open_dict
 from recipe.hint.methods import Method
 from recipe.run.config import MODEL_NODE, setting
 from recipe.run.errors import ConfigError, one_line
-from recipe.run.paths import model_folder
 
 ATTENTION = f"{MODEL_NODE}.override_config.attn_implementation"
 FLASH = "flash_attention_2"
-_MODEL = f"{MODEL_NODE}.path"
 _ULYSSES = "fsdp_config.ulysses_sequence_parallel_size"
-
-
-def check_is_reached(config: DictConfig) -> None:
-    """Ask the hub once for a model that is not here, before libraries ask again and again.
-
-    Raises:
-        ConfigError: If it does not give the model.
-    """
-    path = setting(config, _MODEL)
-    if not isinstance(path, str) or path.count("/") != 1 or path[0] in "./~" or model_folder(path):
-        return
-    from httpx import HTTPError
-    from huggingface_hub import get_hf_file_metadata, hf_hub_url
-
-    try:
-        get_hf_file_metadata(hf_hub_url(path, "config.json"), timeout=10.0)
-    except (HTTPError, OSError) as error:
-        offline = os.environ.get("HF_HUB_OFFLINE", "0")
-        raise ConfigError(
-            f"{_MODEL}={path}: no such folder here, no such model in the hub's cache, and the hub "
-            f"does not give it (HF_HUB_OFFLINE={offline}; {one_line(error, 300)}); give the folder "
-            f"of a model, or fetch it where the hub is reached: hf download {path}"
-        ) from error
 
 
 def ask_for_models(config: DictConfig, method: Method) -> None:
@@ -95,7 +69,8 @@ def choose_attention(config: DictConfig) -> list[str]:
     """
     if setting(config, "trainer.eval_only"):
         return []
-    given, is_capped = setting(config, ATTENTION), _caps_attention(setting(config, _MODEL))
+    given = setting(config, ATTENTION)
+    is_capped = _caps_attention(setting(config, f"{MODEL_NODE}.path"))
     if given == "sdpa" and is_capped:
         raise ConfigError(
             f"{ATTENTION}=sdpa leaves out the cap on attention logits of this model "
@@ -107,16 +82,14 @@ def choose_attention(config: DictConfig) -> list[str]:
     has_critic = setting(config, "critic.enable")
     if has_critic is None:
         has_critic = setting(config, "algorithm.adv_estimator") == "gae"
-    parallel = [f"actor_rollout_ref.{engine}.{_ULYSSES}" for engine in ("actor", "ref")]
     # verl shares a row out in flash-attn's call, and loads the value model with nothing else.
-    needing = {
-        f"{ATTENTION}={FLASH}": given == FLASH,
-        **{f"{name} above 1": (setting(config, name) or 1) > 1 for name in parallel},
-        "a critic on GPUs": has_critic and setting(config, "trainer.device") == "cuda",
-    }
-    for name, is_needing in needing.items():
-        if is_needing:
-            raise ConfigError(f"{name} needs flash-attn, which cannot be imported ({reason})")
+    needing = {f"{ATTENTION}={FLASH}": given == FLASH}
+    for engine in ("actor", "ref"):
+        name = f"actor_rollout_ref.{engine}.{_ULYSSES}"
+        needing[f"{name} above 1"] = (setting(config, name) or 1) > 1
+    needing["a critic on GPUs"] = has_critic and setting(config, "trainer.device") == "cuda"
+    if found := [name for name, is_needing in needing.items() if is_needing]:
+        raise ConfigError(f"{found[0]} needs flash-attn, which cannot be imported ({reason})")
     if given is not None:
         return []
     chosen = "eager" if is_capped else "sdpa"

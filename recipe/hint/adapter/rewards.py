@@ -14,34 +14,22 @@ from recipe.verify.overlong import Overlong
 from recipe.verify.pool.workers import VerifierPool
 
 MANAGER = "reward.reward_manager.name"
-_BUFFER = f"{KWARGS}.overlong_buffer_cfg"
 
 
 def grade_options(settings: VerifySettings, config: DictConfig) -> GradeOptions:
-    """Return the grading options, and the user's own function.
-
-    Raises:
-        ConfigError: If an option is out of range.
-    """
+    """Return the grading options, and the user's own function."""
     shared = {item.name for item in fields(GradeOptions)} & {item.name for item in fields(settings)}
-    node = OmegaConf.select(config, FUNCTION)
-    given = OmegaConf.to_container(node, resolve=True) if node is not None else {}
-    assert isinstance(given, dict)
+    own = OmegaConf.select(config, FUNCTION) or {}
     return GradeOptions(
         **{name: getattr(settings, name) for name in shared},
-        function_path=str(given.get("path") or ""),
-        function_name=str(given.get("name") or ""),
-        function_kwargs=given.get("reward_kwargs") or {},
+        function_path=str(own.get("path") or ""),
+        function_name=str(own.get("name") or ""),
+        function_kwargs=OmegaConf.to_container(own.get("reward_kwargs") or OmegaConf.create()),  # pyright: ignore[reportArgumentType]
     )
 
 
 def build_grader(settings: VerifySettings, config: DictConfig) -> VerifierPool:
-    """Make a pool of grading processes; they start with the first response that needs one.
-
-    Args:
-        settings: Limits, and the grading options that have a setting of the same name.
-        config: The run's, for the user's own reward function.
-    """
+    """Make a pool of grading processes; they start with the first response that needs one."""
     return VerifierPool(
         num_workers=settings.num_workers,
         timeout_s=settings.timeout_s,
@@ -50,25 +38,18 @@ def build_grader(settings: VerifySettings, config: DictConfig) -> VerifierPool:
 
 
 def overlong_of(config: DictConfig) -> Overlong | None:
-    """Return the over-long penalty, if ``reward.reward_manager.name=dapo`` asks for it.
-
-    Raises:
-        ConfigError: If the buffer has no length or does not fit, or has a part that is not read.
-    """
-    node = OmegaConf.select(config, _BUFFER)
+    """Return the over-long penalty, if ``reward.reward_manager.name=dapo`` asks for it."""
+    node = OmegaConf.select(config, f"{KWARGS}.overlong_buffer_cfg")
     if node is None or not node.get("enable"):
         return None
-    if OmegaConf.select(config, MANAGER) != "dapo":
-        raise ConfigError(f"{_BUFFER}.enable=true is read by {MANAGER}=dapo only; set it")
-    numbers = {
-        f"{KWARGS}.max_resp_len": OmegaConf.select(config, f"{KWARGS}.max_resp_len"),
-        f"{_BUFFER}.len": node.get("len"),
-        f"{_BUFFER}.penalty_factor": node.get("penalty_factor"),
-    }
-    for name, value in numbers.items():
-        kind = int | float if name.endswith("factor") else int
-        if isinstance(value, bool) or not isinstance(value, kind):
-            raise ConfigError(
-                f"{name}={value} must be a {'' if kind is not int else 'whole '}number"
-            )
-    return Overlong(*numbers.values())
+    given = (
+        OmegaConf.select(config, f"{KWARGS}.max_resp_len"),
+        node.get("len"),
+        node.get("penalty_factor"),
+    )
+    if OmegaConf.select(config, MANAGER) != "dapo" or None in given:
+        raise ConfigError(
+            f"{KWARGS}.overlong_buffer_cfg.enable=true is read by {MANAGER}=dapo only, with "
+            f"{KWARGS}.max_resp_len, overlong_buffer_cfg.len and .penalty_factor; set them"
+        )
+    return Overlong(*given)

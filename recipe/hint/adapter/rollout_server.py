@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import ray
@@ -29,11 +29,17 @@ CPU_EXTENSION = "recipe.laptop.rollout.CpuWorkerExtension"
 
 
 class GroupHttpServer(vLLMHttpServer):
-    """Adds :meth:`generate_group`, and takes weights of its own run alone; the rest is verl's."""
+    """Adds :meth:`generate_groups`, and takes weights of its own run alone; the rest is verl's."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         os.environ["VERL_RAY_JOB_ID"] = job_name()  # for vLLM's processes
+
+    async def generate_groups(
+        self, asked: list[tuple[Sequence[int], dict[str, Any], str]], limit_s: float | None = None
+    ) -> list[dict[str, Any]]:
+        """Return :meth:`generate_group` of several prompts, each with fields and id of its own."""
+        return await gather_or_cancel(self.generate_group(*each, limit_s) for each in asked)
 
     async def generate_group(
         self,
@@ -42,7 +48,7 @@ class GroupHttpServer(vLLMHttpServer):
         request_id: str,
         limit_s: float | None = None,
     ) -> dict[str, Any]:
-        """Sample ``sampling["n"]`` responses.
+        """Sample ``sampling["n"]`` responses to one prompt.
 
         Args:
             prompt_ids: The prompt, shared by all responses.
@@ -54,19 +60,16 @@ class GroupHttpServer(vLLMHttpServer):
         Returns:
             ``token_ids`` and ``log_probs``, both G arrays of T; ``finish`` (G reasons, or
             "abort" for a response stopped by a weight update, with the tokens it had);
-            ``global_steps``, the version of the weights; ``cached_tokens`` of the prompt.
+            ``global_steps``, the version of the weights.
 
         Raises:
             TimeoutError: If the group is not done after ``limit_s``.
+            RuntimeError: If vLLM failed on a response.
         """
         count = sampling["n"]
         # Before the gate: an error after it would leave the request admitted forever.
-        params = SamplingParams(
-            **sampling,
-            logprobs=0,
-            detokenize=False,
-            output_kind=RequestOutputKind.FINAL_ONLY,
-        )
+        kind = RequestOutputKind.FINAL_ONLY
+        params = SamplingParams(**sampling, logprobs=0, detokenize=False, output_kind=kind)
         prompt = TokensPrompt(prompt_token_ids=list(prompt_ids))
         if await self._park_until_admitted(request_id) is not None:
             return self._aborted(count)
@@ -81,18 +84,24 @@ class GroupHttpServer(vLLMHttpServer):
             raise
         if len(final.outputs) < count:
             return self._aborted(count)
-        return _group_of(final) | {"global_steps": version}
-
-    async def generate_groups(
-        self, asked: list[tuple[Sequence[int], dict[str, Any], str]], limit_s: float | None = None
-    ) -> list[dict[str, Any]]:
-        """Return :meth:`generate_group` of several prompts, each with fields and id of its own."""
-        return await gather_or_cancel(self.generate_group(*each, limit_s) for each in asked)
+        responses = sorted(final.outputs, key=lambda response: response.index)
+        if any(response.finish_reason == "error" for response in responses):
+            raise RuntimeError("vLLM ended a response with an error of its own; its log says why")
+        pairs = [zip(each.logprobs, each.token_ids, strict=True) for each in responses]
+        return {
+            "token_ids": [array("q", each.token_ids) for each in responses],
+            "log_probs": [array("d", (row[id_].logprob for row, id_ in each)) for each in pairs],
+            "finish": [each.finish_reason or "abort" for each in responses],
+            "global_steps": version,
+        }
 
     async def _final(self, request_id: str, prompt: TokensPrompt, params: SamplingParams) -> Any:
         """Hand an admitted request to vLLM, and return its finished output."""
         try:
-            lora = await self._loaded_lora()
+            lora = None
+            # The adapter that the trainer syncs, once it is there, as in verl.
+            if self.lora_as_adapter and VLLM_LORA_INT_ID in await self.engine.list_loras():
+                lora = LoRARequest(VLLM_LORA_NAME, VLLM_LORA_INT_ID, VLLM_LORA_PATH)
             queue = await self.engine.add_request(request_id, prompt, params, lora_request=lora)
         finally:
             # Admitted: from here on a weight update may stop it. `engine.generate` would tell
@@ -103,61 +112,24 @@ class GroupHttpServer(vLLMHttpServer):
             if output.finished:
                 return output
 
-    async def _loaded_lora(self) -> LoRARequest | None:
-        """Return the adapter that the trainer syncs, once it is there, as verl does."""
-        if not self.lora_as_adapter or VLLM_LORA_INT_ID not in await self.engine.list_loras():
-            return None
-        return LoRARequest(
-            lora_name=VLLM_LORA_NAME, lora_int_id=VLLM_LORA_INT_ID, lora_path=VLLM_LORA_PATH
-        )
-
     def _aborted(self, count: int) -> dict[str, Any]:
         return {
             "token_ids": [array("q")] * count,
             "log_probs": [array("d")] * count,
             "finish": ["abort"] * count,
             "global_steps": self.global_steps,
-            "cached_tokens": 0,
         }
 
     def _get_worker_extension_cls(self) -> str:
-        if get_device_name() == "cpu":
-            return CPU_EXTENSION
-        return super()._get_worker_extension_cls()
-
-
-def _group_of(final: Any) -> dict[str, Any]:
-    """Return a finished output as ``generate_group`` does, but for the version of the weights.
-
-    Raises:
-        RuntimeError: If vLLM failed on a response.
-    """
-    responses = sorted(final.outputs, key=lambda response: response.index)
-    if any(response.finish_reason == "error" for response in responses):
-        raise RuntimeError("vLLM ended a response with an error of its own; its log says why")
-    return {
-        "token_ids": [array("q", each.token_ids) for each in responses],
-        "log_probs": [
-            array("d", (row[token].logprob for row, token in _pairs(each))) for each in responses
-        ],
-        "finish": [each.finish_reason or "abort" for each in responses],
-        "cached_tokens": final.num_cached_tokens or 0,
-    }
-
-
-def _pairs(response: Any) -> Iterable[tuple[Any, int]]:
-    """Pair each token with vLLM's candidates in its place."""
-    return zip(response.logprobs, response.token_ids, strict=True)
+        return CPU_EXTENSION if get_device_name() == "cpu" else super()._get_worker_extension_cls()
 
 
 class GroupReplica(vLLMReplica):
-    """verl's replica, served by ``http_server``."""
-
-    http_server: type[GroupHttpServer] = GroupHttpServer
+    """verl's replica, served by :class:`GroupHttpServer`."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.server_class = ray.remote(self.http_server)
+        self.server_class = ray.remote(GroupHttpServer)
 
     @property
     def max_concurrency(self) -> int:
@@ -166,6 +138,6 @@ class GroupReplica(vLLMReplica):
         return 2**14
 
 
-def register(replica: type[GroupReplica] = GroupReplica) -> None:
+def register() -> None:
     """Make ``rollout.name=vllm`` mean this replica in this process."""
-    RolloutReplicaRegistry.register("vllm", lambda: replica)
+    RolloutReplicaRegistry.register("vllm", lambda: GroupReplica)

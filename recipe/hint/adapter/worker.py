@@ -6,7 +6,6 @@ import asyncio
 import gc
 import logging
 import math
-import time
 from dataclasses import replace
 from typing import Any
 
@@ -19,9 +18,8 @@ from verl.trainer.ppo.v1.agent_loop_tq import AgentLoopManagerTQ, AgentLoopWorke
 from verl.utils import tensordict_utils as tu
 
 from recipe.hint.adapter import store
-from recipe.hint.adapter.engine import EngineBuilder, LoopPasses, problems_in_flight
+from recipe.hint.adapter.engine import EngineBuilder, problems_in_flight
 from recipe.hint.adapter.hint_sources import parts_of_training, teacher_of
-from recipe.hint.adapter.sampling_guard import IDLE
 from recipe.hint.record import Outcome
 from recipe.hint.rollout import PromptRollout, RolloutParts
 from recipe.hint.samples import NO_SAMPLES
@@ -35,8 +33,8 @@ logger = logging.getLogger(__name__)
 _WorkerTQ: Any = getattr(AgentLoopWorkerTQ, "__ray_actor_class__")  # noqa: B009 - Ray sets it
 # After one of these errors nothing more can be generated.
 _FATAL = (StallError, RayActorError)
+_FATAL_NAMES = {"EngineDeadError", "EngineGenerateError", "ActorDiedError"}
 _PROMPTS_PER_CALL = 64  # of the manager to a worker
-_FATAL_NAMES = ("EngineDeadError", "EngineGenerateError", "ActorDiedError")
 
 
 class HintWorker(_WorkerTQ):
@@ -52,9 +50,7 @@ class HintWorker(_WorkerTQ):
         tq.init()
         self.background_tasks = set()
 
-        self._passes = LoopPasses()
         self._publisher = store.Publisher()
-        self._under_way: dict[str, tuple[Any, float]] = {}  # uid -> problem, when it began
         config = self.config
         self._settings = settings = settings_of(config)
         self._solution_key = config.data.get("solution_key") or ""
@@ -74,8 +70,8 @@ class HintWorker(_WorkerTQ):
         self._validation = RolloutParts(method.validation(), None, engine, quiet, texts, teacher)
         gc.freeze()  # as in the trainer's process
 
-    async def ping(self) -> str:
-        """Return at once what the worker is waiting for.
+    async def ping(self) -> None:
+        """Answer at once.
 
         Raises:
             HintError: If the end of a prompt could not be told. Raised here, since nobody awaits
@@ -83,24 +79,13 @@ class HintWorker(_WorkerTQ):
         """
         if self._fault:
             raise HintError(self._fault)
-        if not self._under_way:
-            return IDLE
-        # The oldest.
-        name, began = next(iter(self._under_way.values()))
-        seconds = time.monotonic() - began
-        return (
-            f"has {len(self._under_way)} prompts under way, problem {name} for {seconds:.0f} s, "
-            f"and waits for vLLM, the verifier, the source of hints or TransferQueue"
-        )
 
     async def generate_sequences(self, batch: Any) -> None:
         """Start the prompts as verl does, after marking all of them as running in one call."""
-        await self._passes.next()  # many calls come at once
         # Once: every access to `batch["uid"]` builds the whole column.
         uids: Any = [tu.unwrap_non_tensor_data(uid) for uid in batch["uid"]]
         is_validation: Any = "validate" in batch and tu.unwrap_non_tensor_data(batch["validate"])
         await store.mark(uids, _partition(is_validation), "running")
-        await self._passes.next()
         await _WorkerTQ.generate_sequences(self, batch)
 
     async def _run_prompt(
@@ -108,31 +93,23 @@ class HintWorker(_WorkerTQ):
     ) -> None:
         """Roll out and publish one prompt; whatever fails becomes its status in the queue."""
         is_validation = bool(trajectory["validate"])
-        uid, partition = prompt["uid"], _partition(is_validation)
-        name = uid
+        name, partition = prompt["uid"], _partition(is_validation)
         try:
             problem = problem_from_row(prompt, self._solution_key)
             name = problem.id
-            self._under_way[uid] = (name, time.monotonic())
-            step = int(trajectory["step"])
             parts = self._validation if is_validation else self._training
-            outcome = await self.roll_out(parts, problem, prompt, step)
+            outcome = await self.roll_out(parts, problem, prompt, int(trajectory["step"]))
             await self._publisher.publish(outcome, prompt, partition)
         # Any failure must reach the queue as a status, what was cancelled beneath it too.
         except (Exception, asyncio.CancelledError) as error:
             logger.exception("problem %s failed", name)
-            message = f"problem {name}: {type(error).__name__}: {error}"
-            tags = {"error": message[:2000], "is_fatal": _is_fatal(error)}
+            message = f"problem {name}: {type(error).__name__}: {error}"[:2000]
+            tags = {"error": message, "is_fatal": _is_fatal(error)}
             try:
-                await store.mark([uid], partition, "failure", **tags)
+                await store.mark([prompt["uid"]], partition, "failure", **tags)
             # Whatever it is: the prompt would be running until `progress_s`.
             except (Exception, asyncio.CancelledError) as fault:  # noqa: BLE001
-                self._fault = (
-                    f"TransferQueue took no word of a failed prompt: {type(fault).__name__}: "
-                    f"{fault}; {message[:2000]}"
-                )
-        finally:
-            self._under_way.pop(uid, None)
+                self._fault = f"TransferQueue took no word of a failed prompt: {fault!r}; {message}"
 
     async def roll_out(
         self, parts: RolloutParts, problem: Problem, prompt: dict, step: int
@@ -197,4 +174,4 @@ def _partition(is_validation: bool) -> str:
 
 def _is_fatal(error: BaseException) -> bool:
     names = {type(error).__name__, type(getattr(error, "cause", None)).__name__}
-    return isinstance(error, _FATAL) or bool(names & set(_FATAL_NAMES))
+    return isinstance(error, _FATAL) or bool(names & _FATAL_NAMES)

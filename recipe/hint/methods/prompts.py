@@ -53,7 +53,7 @@ class Feedback(PromptSpec):
             user = fill(texts.guide_user, problem=context.problem.text, attempt=attempt)
             system = {"role": "system", "content": texts.guide_system}
             messages = (system, {"role": "user", "content": user})
-            return context.fitting_prompt(messages, quotes=parent)
+            return context.fitting_prompt(messages)
 
         failed = _failed_test(parent, texts) if self.shows_failed_test else ""
         longer = asked(f"{attempt}\n\n{failed}") if failed else None
@@ -81,8 +81,7 @@ class Refine(PromptSpec):
         is_withheld = self.withholds_leaks and parent.has_leak
         feedback = context.texts.no_feedback if is_withheld else parent.response.text
         instruction = fill(context.texts.refine, feedback=feedback)
-        follow_up = FollowUp(instruction, quotes=None if is_withheld else parent)
-        return await follow_up.build(context, context.turn(parent.parent))
+        return await FollowUp(instruction).build(context, context.turn(parent.parent))
 
 
 def _failed_test(turn: Turn | None, texts: Texts) -> str:

@@ -1,7 +1,7 @@
 """The engine between a visit and the rollout servers; the servers are scripted."""
 
 import asyncio
-from itertools import pairwise
+from types import SimpleNamespace
 
 import pytest
 from fakes import Balancer
@@ -15,26 +15,27 @@ from recipe.verify.schema import Verdict
 
 
 class Tokenizer:
+    eos_token_id = 0
+    added_tokens_decoder = {ord(">"): SimpleNamespace(special=True)}
+
     def decode(self, ids, skip_special_tokens):
         return "".join(map(chr, ids))
 
-    def __call__(self, text, add_special_tokens, split_special_tokens=False):
-        assert not add_special_tokens
+    def __call__(self, text, add_special_tokens):
         return {"input_ids": [ord(char) for char in text]}
 
     def apply_chat_template(self, messages, tokenize=False, **options):
         return "".join(f"<{each['content']}>" for each in messages)
 
-    eos_token_id = 0
-    added_tokens_decoder = {ord(">"): "the end of a turn"}
-
     def batch_decode(self, rows, skip_special_tokens):
         return [self.decode(row, skip_special_tokens) for row in rows]
 
+    @property
+    def backend_tokenizer(self):
+        return self
 
-class Template:
-    def build_initial_tokens(self, messages):
-        return [ord(char) for message in messages for char in message["content"]]
+    def encode_batch_fast(self, texts, add_special_tokens):
+        return [SimpleNamespace(ids=[ord(char) for char in text]) for text in texts]
 
 
 class Server:
@@ -43,21 +44,21 @@ class Server:
     def __init__(self, *replies):
         self.replies = list(replies)
         self.requests = []
-        self.generate_group = self
+        self.generate_groups = self
 
-    async def remote(self, prompt_ids, fields, request_id, limit_s):
+    async def remote(self, requests, limit_s):
+        [(prompt_ids, fields, request_id)] = requests
         self.requests.append((prompt_ids, fields, request_id))
         reply = self.replies.pop(0) if len(self.replies) > 1 else self.replies[0]
         if reply == "hang":
             await asyncio.wait_for(asyncio.sleep(60), limit_s)
-        return {
+        answer = {
             "token_ids": [[65 + row] for row in range(fields["n"])],
             "log_probs": [[-0.5]] * fields["n"],
             "finish": [reply] * fields["n"],
             "global_steps": 7,
-            "cached_tokens": 0,
-            "prompt_log_probs": [-float(place) for place in range(1, len(prompt_ids))],
         }
+        return [answer]
 
 
 class AlwaysWrong:
@@ -70,7 +71,7 @@ def make_engine(server, *, max_model_len=100, timeout_s=5.0, prompt_length=50):
     client = GroupClient(balancer, max_model_len=max_model_len, timeout_s=timeout_s)
     engine = VllmEngine(
         client,
-        Renderer(Tokenizer(), Template(), prompt_length),
+        Renderer(Tokenizer(), prompt_length),
         AlwaysWrong(),
         response_sampling=Sampling(n=3, max_tokens=20, temperature=1.0, top_p=0.9),
         hint_sampling=Sampling(n=1, max_tokens=11, temperature=0.7),
@@ -117,29 +118,7 @@ def test_the_beginning_of_a_response_follows_the_prompt_and_is_left_open():
     begun = [*asked, {"role": "assistant", "content": "so <"}]
     text = "".join(map(chr, engine.render(begun)))
     # Without the "<", ">" of a turn of its own: `response` has them.
-    assert text == "".join(map(chr, engine.render(asked))) + "so <" == "SQso <"
-
-
-def test_others_have_their_turn_between_the_responses_of_requests_answered_together(monkeypatch):
-    engine, _ = make_engine(Server("stop"))
-    turns, real = [], Tokenizer.batch_decode
-
-    def counted(*args, **options):
-        turns.append("decode")
-        return real(*args, **options)
-
-    monkeypatch.setattr(Tokenizer, "batch_decode", counted)
-
-    async def main():
-        groups = asyncio.gather(*(sampled(engine, [1], seed=row) for row in range(4)))
-        while not groups.done():
-            turns.append("other")
-            await asyncio.sleep(0)
-
-    asyncio.run(main())
-    places = [place for place, what in enumerate(turns) if what == "decode"]
-    assert len(places) == 4
-    assert all("other" in turns[one:two] for one, two in pairwise(places))
+    assert text == "".join(map(chr, engine.render(asked))) + "so <" == "<S><Q>so <"
 
 
 def test_the_hint_writer_has_settings_and_a_length_limit_of_its_own():

@@ -5,10 +5,8 @@ import os
 import pytest
 from omegaconf import OmegaConf
 
-from recipe.hint.adapter.models import check_is_reached
 from recipe.hint.settings import settings_of
 from recipe.run import environment
-from recipe.run.errors import ConfigError
 from recipe.run.paths import model_folder
 
 NAME = "owner/model"
@@ -48,20 +46,6 @@ def test_a_model_in_the_hubs_cache_is_found_without_the_hub(tmp_path):
     folder = model_of(tmp_path / "hub/models--owner--model/snapshots/1", 10)
     assert model_folder(NAME) == folder
     assert environment.environment_of(config_of(NAME))["HF_HUB_OFFLINE"] == "1"
-    check_is_reached(config_of(NAME))
-
-
-def test_a_hub_that_is_out_of_reach_is_asked_once(monkeypatch):
-    asked = []
-
-    def refuse(url, timeout):
-        asked.append(url)
-        raise OSError("Name or service not known")
-
-    monkeypatch.setattr("huggingface_hub.get_hf_file_metadata", refuse)
-    with pytest.raises(ConfigError, match=r"path=owner/model: no such folder here.*not known"):
-        check_is_reached(config_of(NAME))
-    assert len(asked) == 1
 
 
 @pytest.mark.parametrize(

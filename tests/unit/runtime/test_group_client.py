@@ -23,15 +23,14 @@ class Server:
         self.lengths = lengths
         self.budgets = budgets
         self.requests = []
-        self.generate_group = self
-        self.calls = []  # prompts of each call for several
+        self.calls = []  # prompts of each call
         self.generate_groups = SimpleNamespace(remote=self._several)
 
     async def _several(self, asked, limit_s):
         self.calls.append([prompt_ids for prompt_ids, _, _ in asked])
-        return [await self.remote(*each, limit_s) for each in asked]
+        return [self._answer(prompt_ids, fields) for prompt_ids, fields, _ in asked]
 
-    async def remote(self, prompt_ids, fields, request_id, limit_s):
+    def _answer(self, prompt_ids, fields):
         version = len(self.requests)
         self.requests.append((prompt_ids, fields))
         budget = self.budgets[version] if version < len(self.budgets) else 10**6
@@ -145,36 +144,8 @@ def test_prompts_that_no_update_stops_are_one_call_of_one_server():
 def test_of_several_prompts_those_without_a_token_are_asked_again_and_those_with_some_go_on():
     # The first call: prompt 0 is stopped after two tokens, prompt 1 before its first one.
     found, server = sample_each([5, 5], budgets=[2, 0])
-    assert server.calls == [[[7, 1000], [7, 1001]]]
-    alone = [(prompt_ids, fields["seed"]) for prompt_ids, fields in server.requests[2:]]
-    assert alone[0] == ([7, 1001], 31)  # as if it had not been asked
-    assert alone[1][0] == [7, 1000, 101, 102]
+    assert server.calls == [[[7, 1000], [7, 1001]], [[7, 1000, 101, 102]], [[7, 1001]]]
+    assert server.requests[3][1]["seed"] == 31  # as if it had not been asked
     whole = [101, 102, 103, 104, EOS]
     assert [list(group[0].token_ids_T) for group in found] == [whole, whole]
-    assert [(group[0].min_step, group[0].max_step) for group in found] == [(0, 3), (2, 2)]
-
-
-def test_a_server_that_comes_after_its_request_was_cancelled_is_given_back():
-    class Slow(Balancer):
-        async def _acquire_server(self, request_id, prompt_ids=()):
-            counted = await super()._acquire_server(request_id, prompt_ids)
-            await answer.wait()
-            return counted
-
-    async def main():
-        client = GroupClient(balancer, max_model_len=100, timeout_s=5.0)
-        sampling = Sampling(n=1, max_tokens=50, temperature=1.0)
-        going = asyncio.create_task(client.sample_each([[7]], sampling, [3]))
-        while not balancer.open:
-            await asyncio.sleep(0)
-        going.cancel()
-        await asyncio.wait([going])
-        answer.set()
-        for _ in range(5):
-            await asyncio.sleep(0)
-        return going.cancelled()
-
-    answer, balancer = asyncio.Event(), Slow(Server([3], budgets=[]))
-    assert asyncio.run(main())
-    assert balancer.open == 0
-    assert balancer.server.requests == []
+    assert [(group[0].min_step, group[0].max_step) for group in found] == [(0, 2), (3, 3)]

@@ -2,26 +2,21 @@
 
 import asyncio
 from dataclasses import replace
-from types import SimpleNamespace
 
 import pytest
 from fakes import problem
 
-from recipe.hint.adapter.hint_sources import build_source, token_ends
+from recipe.hint.adapter.hint_sources import build_source
 from recipe.hint.hints.dataset import DatasetHints, Increments
 from recipe.hint.hints.self_generated import SelfGenerated
 from recipe.hint.hints.solution_prefix import SolutionPrefix
-from recipe.hint.main_hint import CONFIG_DIR
 from recipe.hint.prompt import Texts
 from recipe.hint.settings import build_method, read_settings
-from recipe.run.errors import ConfigError
 
 TRAINER = {"hint_accuracy_min_threshold": 0.1, "hint_accuracy_max_threshold": 0.35}
 
 
 class CharTokenizer:
-    is_fast = True
-
     def __call__(self, text, **_settings):
         return {"offset_mapping": [(place, place + 1) for place in range(len(text))]}
 
@@ -74,19 +69,3 @@ def test_tokens_come_from_the_run_s_tokenizer():
     item = replace(problem(solution="abcdefgh"), answer="")
     found = asyncio.run(source.write(item, None))
     assert found.hint_levels.hints_L == ("ab", "abcd", "abcdef")
-
-
-def test_a_tokenizer_that_tells_no_places_is_refused():
-    with pytest.raises(ConfigError, match=r"hint\.prefix\.unit=token needs a tokenizer"):
-        token_ends(SimpleNamespace(is_fast=False))
-
-
-def test_the_embedded_tokenizer_counts_its_own_tokens():
-    from transformers import AutoTokenizer
-
-    tokenizer = AutoTokenizer.from_pretrained(CONFIG_DIR.parents[2] / "data/tiny/base")
-    text = "A: fenk 7, A=8\nB: muld 8, B=7"
-    ends = token_ends(tokenizer)(text)
-    assert len(ends) == len(tokenizer(text, add_special_tokens=False)["input_ids"])
-    assert ends[-1] == len(text)
-    assert ends == sorted(ends)

@@ -5,20 +5,17 @@ import random
 
 import pytest
 from random_model import FAMILIES, build_tokenizer
-from transformers import AutoTokenizer, PreTrainedTokenizerFast
+from transformers import PreTrainedTokenizerFast
 
-from recipe import REPOSITORY
 from recipe.hint.adapter.chat_template import (
     Renderer,
     end_of_turn,
-    plain_ids,
     refuses_system,
     unfixed_date,
 )
 from recipe.hint.prompt import Texts, with_hint
 from recipe.hint.schema import Response
 from recipe.hint.turns import Turn
-from recipe.worlds import three_turn
 
 SYSTEM = {"role": "system", "content": "Put the answer in a box."}
 # Ends in spaces, which some templates trim, and where a line break may join the last token.
@@ -26,16 +23,8 @@ QUESTIONS = ("How many jars?", "Simplify $x^2 \\cdot x$. ", "Ω or 12345\n\n?\n"
 HINT = "Count the shelves first:\n\n1. rows\n2. jars per row"
 
 
-class Template:
-    """As verl's builder renders a first prompt."""
-
-    def __init__(self, tokenizer):
-        self.tokenizer = tokenizer
-
-    def build_initial_tokens(self, messages):
-        return self.tokenizer.apply_chat_template(
-            messages, add_generation_prompt=True, return_dict=False
-        )
+def plain_ids(tokenizer, text):
+    return tokenizer(text, add_special_tokens=False, split_special_tokens=True)["input_ids"]
 
 
 def rendered(renderer, messages, **turns):
@@ -55,7 +44,7 @@ def tokenizer(family):
 
 @pytest.fixture(scope="module")
 def renderer(tokenizer):
-    return Renderer(tokenizer, Template(tokenizer), 1024, refuses_system(tokenizer, {}))
+    return Renderer(tokenizer, 1024, refuses_system(tokenizer, {}))
 
 
 def test_the_vocabulary_has_the_size_and_the_special_tokens_of_the_family(family, tokenizer):
@@ -137,7 +126,9 @@ def followed(renderer, ids, text=None, **facts):
     return (
         turn,
         rendered(renderer, messages, follows=turn),
-        renderer.template.build_initial_tokens(messages),
+        renderer.tokenizer.apply_chat_template(
+            messages, add_generation_prompt=True, return_dict=False
+        ),
     )
 
 
@@ -169,52 +160,6 @@ def test_whatever_is_sampled_is_followed_token_by_token_and_reads_as_the_templat
     assert num_kept > 100 and num_other > 10
 
 
-def quoted(renderer, ids, frame="Read this:\n\n{}\n\nIs it right?"):
-    """A prompt that quotes the response ``ids``, and the tokens made anew of its text."""
-    text = renderer.tokenizer.decode(ids, skip_special_tokens=True)
-    turn = Turn(ASKED, rendered(renderer, ASKED), Response(ids, [], text, False))
-    messages = [{"role": "user", "content": frame.format(text)}]
-    return rendered(renderer, messages, quotes=turn), renderer.template.build_initial_tokens(
-        messages
-    )
-
-
-def test_a_quoted_response_keeps_its_tokens_and_the_prompt_reads_as_the_template_has_it(
-    renderer, tokenizer
-):
-    rng = random.Random(8)
-    stop, words = end_of_turn(tokenizer, {}), sorted(set(range(1, 2_000)) | {len(tokenizer) - 1})
-    num_kept = 0
-    for _ in range(300):
-        ids = [rng.choice(words) for _ in range(rng.randint(2, 8))]
-        ours, anew = quoted(renderer, [*ids, stop])
-        assert tokenizer.decode(ours) == tokenizer.decode(anew)
-        windows = (ours[start : start + len(ids)] for start in range(len(ours)))
-        num_kept += ids in windows
-    assert num_kept > 100 or not renderer._joins
-
-
-def test_in_the_embedded_world_a_quoted_attempt_has_the_tokens_that_the_base_learnt():
-    tokenizer = AutoTokenizer.from_pretrained(REPOSITORY / "data/three_turn/base")
-    renderer, rng = Renderer(tokenizer, Template(tokenizer), 1024), random.Random(0)
-    drawn = [three_turn.draw(rng) for _ in range(200)]
-    examples = [each for each in drawn if each.kind == "guide"]
-    assert len(examples) > 15
-    start, end = Texts().guide_user.split("{problem}")[1].split("{attempt}")
-    for example in examples:
-        messages = example.messages[:2]
-        attempt = messages[1]["content"].removesuffix(end).split(start)[1]
-        turn = Turn(ASKED, [], Response(plain_ids(tokenizer, attempt), [], attempt, False))
-        assert rendered(renderer, messages, quotes=turn) == rendered(renderer, messages)
-
-
-def test_a_response_that_is_quoted_twice_is_tokenized_anew(renderer, tokenizer):
-    ours, anew = quoted(
-        renderer, plain_ids(tokenizer, "ab 12"), "{} and again {}".format("{0}", "{0}")
-    )
-    assert ours == anew
-
-
 def test_what_looks_like_a_special_token_stays_text_in_the_next_prompt(family, renderer, tokenizer):
     stop, harmless = end_of_turn(tokenizer, {}), followed(renderer, plain_ids(tokenizer, "ab"))[1]
     for name, index in family.special.items():
@@ -234,7 +179,7 @@ def test_what_begins_and_ends_turns_is_no_text_whatever_its_mark(family, tokeniz
     path.write_text(json.dumps(content))
     other = PreTrainedTokenizerFast(tokenizer_file=str(path), eos_token=tokenizer.eos_token)
     other.chat_template = tokenizer.chat_template
-    renderer = Renderer(other, Template(other), 1024, refuses_system(other, {}))
+    renderer = Renderer(other, 1024, refuses_system(other, {}))
     talk = [*ASKED, {"role": "assistant", "content": "4"}, {"role": "user", "content": "x"}]
     around = set(rendered(renderer, talk)) & set(other.added_tokens_decoder)
     assert around - set(other.all_special_ids), "some of them are not marked"
@@ -290,19 +235,3 @@ def test_a_response_whose_tokens_are_not_its_whole_text_is_rendered_anew(rendere
     assert ours == anew
     _, ours, anew = followed(renderer, ids[:2], text="It is 4.", is_given=True)
     assert ours == anew
-
-
-def test_without_a_fast_tokenizer_verls_builder_renders_all(renderer, tokenizer):
-    class Slow:
-        chat_template = tokenizer.chat_template
-
-        def apply_chat_template(self, *args, **options):
-            return tokenizer.apply_chat_template(*args, **options)
-
-    class Marked:
-        def build_initial_tokens(self, messages):
-            return [len(messages)]
-
-    slow = Renderer(Slow(), Marked(), 1024)
-    assert rendered(slow, ASKED) == [1]
-    assert rendered(Renderer(tokenizer, Marked(), 1024), ASKED) == [1]  # it renders in another way

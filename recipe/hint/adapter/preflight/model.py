@@ -59,8 +59,8 @@ class Model:
 
     @functools.cached_property
     def renderer(self) -> Renderer:
-        """What makes prompts of conversations, without verl's builder."""
-        return Renderer(self.tokenizer, None, 0, self.folds_system, self.template_options)
+        """What makes prompts of conversations."""
+        return Renderer(self.tokenizer, 0, self.folds_system, self.template_options)
 
     def count_tokens(self, conversations: Sequence[Sequence[Message]]) -> list[int]:
         """Count the tokens of each conversation as it is sampled from."""
