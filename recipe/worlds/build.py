@@ -12,10 +12,11 @@ import logging
 import platform
 import random
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pyarrow as pa
@@ -24,12 +25,9 @@ import torch
 import transformers
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from recipe.hint.prompt import Message
-from recipe.problems import columns
 from recipe.problems.schema import HINT_COLUMN
 from recipe.run.arguments import Parser
 from recipe.run.ending import errors_in_one_line
-from recipe.run.errors import DataError
 from recipe.worlds import base, chains, three_turn, two_turn
 from recipe.worlds.base import Draw, Recipe, Sampler
 
@@ -38,13 +36,9 @@ PARTS = ("problems", "tokenizer", "base", "measurement")
 VAL_SIZES = {"easy": 100, "hard": 200}  # held-out problems of every world, a file each
 # File of the training problems with columns of hints -> sets of hints for each problem.
 HINT_FILES = {"train_hints": 1, "train_hints_10": 10}
-LOG_NAME, FACTS_NAME, HASHES_NAME = "build.log", "BASE.json", "SHA256SUMS"
+FACTS_NAME, HASHES_NAME = "BASE.json", "SHA256SUMS"
 Row = dict[str, Any]
 Item = chains.Chain | two_turn.Puzzle
-
-# The contract's, but for the kind: all problems are mathematics.
-_REWARD = pa.field("reward_model", pa.struct({"style": pa.string(), "ground_truth": pa.string()}))
-SCHEMA = columns.SCHEMA.set(columns.SCHEMA.get_field_index("reward_model"), _REWARD)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,96 +47,63 @@ class World:
 
     Attributes:
         source: First part of ``data_source`` and of the ids; its folder in data/.
+        task: Module of its problems and of what its base learns.
         train_sizes: Training file -> family -> problems; smaller files are subsets of larger ones.
-        draw_items: Family, count and random numbers -> different problems.
-        question: Problem -> the conversation that asks it.
-        draw: Draws one conversation of the pre-training corpus.
-        pieces: Texts that are one token.
-        quality: What the base can do, on the held-out items of each family.
         recipe: The pre-training.
-        hints: Draws one set of hints of an item, weakest first; ``None``: the world has none.
-        split_seed: Draws the problems.
+        tables: Seed of the secret tables and of the problems; ``None``: those in data/.
     """
 
     source: str
+    task: ModuleType
     train_sizes: Mapping[str, Mapping[str, int]]
-    draw_items: Callable[[str, int, random.Random], Sequence[Item]]
-    question: Callable[[str], list[Message]]
-    draw: Draw
-    pieces: Sequence[str]
-    quality: Callable[[Sampler, Mapping[str, Sequence[Any]]], dict[str, float]]
-    recipe: Recipe
-    hints: Callable[[Any, random.Random], Sequence[str]] | None = None
-    split_seed: int = 0
+    recipe: Recipe = field(default_factory=Recipe)
+    tables: int | None = None
 
     @property
     def folder(self) -> str:
         """Where the repository keeps it."""
         return f"data/{self.source}"
 
+    @property
+    def draw(self) -> Draw:
+        """Draws one conversation of the pre-training corpus."""
+        if self.tables is None:
+            return self.task.draw
+        return partial(chains.draw, hard=chains.hard_family(self.tables))
 
-def _draw_chains(
-    hard: chains.Family, family: str, count: int, rng: random.Random
-) -> Sequence[chains.Chain]:
-    return chains.distinct_chains(chains.EASY if family == "easy" else hard, count, rng)
+    def items(self, family: str) -> tuple[Sequence[Item], Sequence[Item]]:
+        """Return the family's training problems, largest file, and its validation problems."""
+        rng = random.Random(f"problems/{self.tables or 0}/{family}")
+        num_train = max(sizes[family] for sizes in self.train_sizes.values())
+        draw = self.task.distinct
+        if self.tables is not None:
+            draw = partial(draw, hard=chains.hard_family(self.tables))
+        found = draw(family, num_train + VAL_SIZES[family], rng)
+        return found[:num_train], found[num_train:]
 
 
 ONE_TURN = World(
-    source="tiny",
-    train_sizes={
+    "tiny",
+    chains,
+    {
         "train_small": {"easy": 32, "hard": 32},
         # Mostly hard: easy problems are solved after some 20 steps and teach nothing more.
         "train": {"easy": 48, "hard": 112},
         "train_large": {"easy": 256, "hard": 256},
     },
-    draw_items=partial(_draw_chains, chains.HARD),
-    question=chains.question,
-    draw=chains.draw,
-    pieces=chains.pieces(),
-    quality=chains.quality,
-    recipe=Recipe(),
-    hints=chains.hints_of,
 )
+# Mostly easy: there a correct first response and a revision pay equally.
 TWO_TURN = World(
-    source="two_turn",
-    # Mostly easy: there a correct first response and a revision pay equally.
-    train_sizes={"train": {"easy": 144, "hard": 16}},
-    draw_items=two_turn.distinct_puzzles,
-    question=two_turn.question,
-    draw=two_turn.draw,
-    pieces=two_turn.pieces(),
-    quality=two_turn.quality,
-    recipe=Recipe(steps=800, warmup_steps=60),
+    "two_turn", two_turn, {"train": {"easy": 144, "hard": 16}}, Recipe(steps=800, warmup_steps=60)
 )
+# Mostly hard: what nobody can know at once, feedback has to help with.
 THREE_TURN = replace(
     TWO_TURN,
     source="three_turn",
-    # Mostly hard: what nobody can know at once, feedback has to help with.
+    task=three_turn,
     train_sizes={"train": {"easy": 48, "hard": 112}},
-    draw=three_turn.draw,
-    pieces=three_turn.pieces(),
-    quality=three_turn.quality,
 )
 WORLDS = {"one_turn": ONE_TURN, "two_turn": TWO_TURN, "three_turn": THREE_TURN}
-
-
-def with_other_tables(seed: int) -> World:
-    """Return a world like ``tiny`` with secret tables and problems of its own, from ``seed``."""
-    hard = chains.hard_family(seed)
-    return replace(
-        ONE_TURN,
-        draw_items=partial(_draw_chains, hard),
-        draw=partial(chains.draw, hard=hard),
-        split_seed=seed,
-    )
-
-
-def split_items(world: World, family: str) -> tuple[Sequence[Item], Sequence[Item]]:
-    """Return the family's training problems, largest file, and its validation problems."""
-    rng = random.Random(f"problems/{world.split_seed}/{family}")
-    num_train = max(sizes[family] for sizes in world.train_sizes.values())
-    items = world.draw_items(family, num_train + VAL_SIZES[family], rng)
-    return items[:num_train], items[num_train:]
 
 
 def problem_files(world: World) -> dict[str, list[Row]]:
@@ -151,10 +112,10 @@ def problem_files(world: World) -> dict[str, list[Row]]:
     files: dict[str, list[Row]] = {}
     for family in VAL_SIZES:
         source = f"{world.source}/{family}"
-        for_training, for_validation = split_items(world, family)
+        for_training, for_validation = world.items(family)
         rows = [
             {
-                "prompt": world.question(item.problem),
+                "prompt": world.task.question(item.problem),
                 "problem": item.problem,
                 "solution": item.solution,
                 "answer": item.answer,
@@ -172,9 +133,9 @@ def problem_files(world: World) -> dict[str, list[Row]]:
         files[f"val_{family}"] = rows[len(for_training) :]
     for stem, sizes in world.train_sizes.items():
         chosen = [pair for family, pairs in train.items() for pair in pairs[: sizes[family]]]
-        random.Random(f"order/{world.split_seed}/{stem}").shuffle(chosen)
+        random.Random(f"order/{world.tables or 0}/{stem}").shuffle(chosen)
         files[stem] = [row for row, _ in chosen]
-        if stem == "train" and world.hints:
+        if stem == "train" and world.task is chains:
             for hinted, num_sets in HINT_FILES.items():
                 files[hinted] = [
                     row | _hint_columns(world, row, item, num_sets) for row, item in chosen
@@ -182,36 +143,21 @@ def problem_files(world: World) -> dict[str, list[Row]]:
     return files
 
 
-def _hint_columns(world: World, row: Row, item: Item, num_sets: int) -> dict[str, Any]:
+def _hint_columns(world: World, row: Row, item: Any, num_sets: int) -> dict[str, Any]:
     """Return ``hint_level_1``, ...: a text each of one set of hints, lists of several."""
-    assert world.hints is not None
-    seed = f"hints/{world.split_seed}/{row['extra_info']['index']}"
-    sets = [world.hints(item, random.Random(f"{seed}/{number}")) for number in range(num_sets)]
+    seed = f"hints/{world.tables or 0}/{row['extra_info']['index']}"
+    sets = [chains.hints_of(item, random.Random(f"{seed}/{number}")) for number in range(num_sets)]
     return {
         HINT_COLUMN.format(level=level): texts[0] if num_sets == 1 else list(texts)
         for level, texts in enumerate(zip(*sets, strict=True), start=1)
     }
 
 
-def build_problems(world: World, out: Path) -> None:
-    """Write every problem file into ``out``."""
-    for stem, rows in problem_files(world).items():
-        arrays = {
-            name: pa.array(
-                [row[name] for row in rows],
-                SCHEMA.field(name).type if name in SCHEMA.names else None,
-            )
-            for name in rows[0]
-        }
-        pq.write_table(pa.table(arrays), out / f"{stem}.parquet")
-        logger.info("%s.parquet: %d rows", stem, len(rows))
-
-
 def build_base(world: World, out: Path, num_threads: int, command: str) -> None:
     """Pre-train the base, write it, its loss curve, and how it was made (``command``)."""
     torch.set_num_threads(num_threads)
     began = time.monotonic()
-    tokenizer = base.build_tokenizer(world.pieces)
+    tokenizer = base.build_tokenizer(world.task.pieces())
     model, curve = base.pretrain(tokenizer, world.recipe, world.draw)
     model.save_pretrained(out / "base")
     facts = {
@@ -226,7 +172,7 @@ def build_base(world: World, out: Path, num_threads: int, command: str) -> None:
         "transformers": transformers.__version__,
     }
     (out / FACTS_NAME).write_text(json.dumps(facts, indent=2) + "\n")
-    (out / LOG_NAME).write_text("\n".join(curve) + "\n")
+    (out / "build.log").write_text("\n".join(curve) + "\n")
 
 
 def load_base(folder: Path) -> Sampler:
@@ -235,31 +181,19 @@ def load_base(folder: Path) -> Sampler:
     return Sampler(model.eval(), AutoTokenizer.from_pretrained(folder))
 
 
-def val_items(world: World) -> dict[str, Sequence[Item]]:
-    """Return family -> its held-out problems."""
-    return {family: split_items(world, family)[1] for family in VAL_SIZES}
-
-
 def build_measurement(world: World, out: Path) -> None:
-    """Measure the saved base on the validation problems and add the numbers to its facts.
-
-    Raises:
-        DataError: If there is no base yet.
-    """
+    """Measure the saved base on the validation problems and add the numbers to its facts."""
     path = out / FACTS_NAME
-    if not path.exists():
-        raise DataError(f"{path} does not exist; build the base first (--only base,measurement)")
-    quality = world.quality(load_base(out / "base"), val_items(world))
     facts = json.loads(path.read_text())
+    held_out = {family: world.items(family)[1] for family in VAL_SIZES}
+    quality = world.task.quality(load_base(out / "base"), held_out)
     facts["measured_on"] = {
         **{f"{family}_problems": size for family, size in VAL_SIZES.items()},
         "replies_per_problem": base.GROUP_SIZE,
         "temperature": 1.0,
     }
-    facts["quality"] = quality
+    facts["quality"] = {name: round(value, 4) for name, value in quality.items()}
     path.write_text(json.dumps(facts, indent=2) + "\n")
-    for name, value in quality.items():
-        logger.info("%-24s %.4f", name, value)
 
 
 def file_hashes(out: Path) -> Mapping[str, str]:
@@ -283,34 +217,28 @@ def main(argv: Sequence[str] | None = None) -> None:
         "--tables", type=int, help="seed of another world of one turn: secret tables and problems"
     )
     parser.add_argument("--only", default=",".join(PARTS), help=f"parts of {','.join(PARTS)}")
-    parser.add_argument("--seed", type=int, help="seed of the pre-training")
     parser.add_argument("--steps", type=int, help="pre-training updates")
     parser.add_argument("--threads", type=int, default=2, help="CPU threads of the pre-training")
-    arguments = parser.parse_args(argv)
-    parts = arguments.only.split(",")
+    given: argparse.Namespace = parser.parse_args(argv)
+    parts = given.only.split(",")
     if unknown := sorted(set(parts) - set(PARTS)):
         parser.error(f"--only: unknown part {', '.join(unknown)}; choose from {', '.join(PARTS)}")
-    if arguments.tables is not None and (arguments.world != "one_turn" or arguments.out is None):
+    if given.tables is not None and (given.world != "one_turn" or given.out is None):
         parser.error("--tables needs --world one_turn, and --out: data/ is the world's own")
-    _build(arguments, parts)
-
-
-def _build(arguments: argparse.Namespace, parts: Sequence[str]) -> None:
-    world, chosen = WORLDS[arguments.world], f"--world {arguments.world}"
-    if arguments.tables is not None:
-        world, chosen = with_other_tables(arguments.tables), f"--tables {arguments.tables}"
-    changes = {"seed": arguments.seed, "steps": arguments.steps}
-    changes = {name: value for name, value in changes.items() if value is not None}
-    world = replace(world, recipe=replace(world.recipe, **changes))
-    out: Path = arguments.out or Path(world.folder)
+    world = WORLDS[given.world]
+    recipe = replace(world.recipe, steps=given.steps or world.recipe.steps)
+    world = replace(world, recipe=recipe, tables=given.tables)
+    out: Path = given.out or Path(world.folder)
     (out / "base").mkdir(parents=True, exist_ok=True)
     if "problems" in parts:
-        build_problems(world, out)
+        for stem, rows in problem_files(world).items():
+            pq.write_table(pa.Table.from_pylist(rows), out / f"{stem}.parquet")
     if "tokenizer" in parts:
-        base.build_tokenizer(world.pieces).save_pretrained(out / "base")
+        base.build_tokenizer(world.task.pieces()).save_pretrained(out / "base")
     if "base" in parts:
+        chosen = f"--world {given.world}" + (f" --tables {given.tables}" if given.tables else "")
         command = f"python recipe/hint/main_tiny.py {chosen} --out {out}"
-        build_base(world, out, arguments.threads, command)
+        build_base(world, out, given.threads, command)
     if "measurement" in parts:
         build_measurement(world, out)
     lines = [f"{digest}  {name}\n" for name, digest in file_hashes(out).items()]

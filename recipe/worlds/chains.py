@@ -1,4 +1,4 @@
-"""The embedded world's task: chains of named one-digit operations.
+"""The one-turn world's task: chains of named one-digit operations.
 
 A problem gives a start digit and K operations to apply one after another; the answer is the
 code of all K results, so a guess is right once in 10^K. Easy chains use arithmetic that
@@ -29,8 +29,7 @@ from recipe.hint.prompt import (
     Message,
     with_hint,
 )
-from recipe.run.errors import DataError
-from recipe.worlds.base import GROUP_SIZE, TEXTS, Example, Sampler, answered, mean
+from recipe.worlds.base import GROUP_SIZE, TEXTS, Example, Sampler, followed, mean
 
 LABELS = "ABCDE"
 NUM_LEVELS = 3
@@ -41,13 +40,15 @@ P_TRUE, P_MISCONCEPTION = 0.20, 0.60
 PROBLEM_OPENING = "Begin with "
 PROBLEM_CLOSING = "Give the code of all results."
 BOX_OPENING = "\\boxed{"
-FENCE_OPENING, FENCE_CLOSING = "```json\n", "\n```"
 HARD_NAMES = ("zorp", "blim", "quax", "drov", "fenk", "muld")
+# Arithmetic modulo 10: name -> factor and offset.
+EASY_NAMES = {
+    **{"inc": (1, 1), "dec": (1, -1), "dbl": (2, 0), "tri": (3, 0), "neg": (-1, 0), "hop": (1, 5)}
+}
 # The corpus: kinds of examples and their shares, share of hard chains, lengths and their weights.
-KINDS = ("plain", "hinted", "hint_writing")
-KIND_WEIGHTS = (0.30, 0.45, 0.25)
+KINDS = {"plain": 0.30, "hinted": 0.45, "hint_writing": 0.25}
 SHARE_HARD = 0.65
-LENGTHS, LENGTH_WEIGHTS = (3, 4, 5), (1, 2, 3)
+LENGTHS = {3: 1, 4: 2, 5: 3}
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,9 +79,8 @@ class Operation:
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """A kind of problem: its operations and its chain length K."""
+    """A kind of problem: its chain length K and its operations."""
 
-    name: str
     num_steps: int
     operations: tuple[Operation, ...]
 
@@ -130,23 +130,14 @@ def hard_family(table_seed: int) -> Family:
         while any(a == b for a, b in zip(table, misconception, strict=True)):
             misconception = rng.sample(range(10), 10)
         operations.append(Operation(name, tuple(table), P_TRUE, tuple(misconception)))
-    return Family("hard", 5, tuple(operations))
-
-
-def _arithmetic(name: str, factor: int, offset: int) -> Operation:
-    return Operation(name, tuple((factor * d + offset) % 10 for d in range(10)), P_EASY)
+    return Family(5, tuple(operations))
 
 
 EASY = Family(
-    "easy",
     4,
-    (
-        _arithmetic("inc", 1, 1),
-        _arithmetic("dec", 1, -1),
-        _arithmetic("dbl", 2, 0),
-        _arithmetic("tri", 3, 0),
-        _arithmetic("neg", -1, 0),
-        _arithmetic("hop", 1, 5),
+    tuple(
+        Operation(name, tuple((factor * d + offset) % 10 for d in range(10)), P_EASY)
+        for name, (factor, offset) in EASY_NAMES.items()
     ),
 )
 HARD = hard_family(TABLE_SEED)
@@ -165,8 +156,9 @@ def true_chain(family: Family, rng: random.Random) -> Chain:
             return Chain(start, operations, tuple(results))
 
 
-def distinct_chains(family: Family, count: int, rng: random.Random) -> list[Chain]:
+def distinct(difficulty: str, count: int, rng: random.Random, hard: Family = HARD) -> list[Chain]:
     """Return ``count`` problems with different texts."""
+    family = EASY if difficulty == "easy" else hard
     chains: dict[str, Chain] = {}
     while len(chains) < count:
         chain = true_chain(family, rng)
@@ -189,24 +181,7 @@ def hints_of(chain: Chain, rng: random.Random) -> tuple[str, ...]:
 def hint_response(hints: Sequence[str]) -> str:
     """Return the response to a hint request: one fenced json object."""
     levels = {f"level_{level}": hint for level, hint in enumerate(hints, start=1)}
-    return FENCE_OPENING + json.dumps(levels, indent=2) + FENCE_CLOSING
-
-
-def read_hint_response(response: str) -> tuple[str, ...]:
-    """Invert :func:`hint_response`, strictly: it measures whether the base keeps the format.
-
-    Raises:
-        DataError: If the response is not exactly the fenced object with three non-empty strings.
-    """
-    body = response.removeprefix(FENCE_OPENING).removesuffix(FENCE_CLOSING)
-    try:
-        levels = json.loads(body)
-    except json.JSONDecodeError as error:
-        raise DataError(f"hint response {response[:80]!r} is not a fenced json object") from error
-    names = [f"level_{level}" for level in range(1, NUM_LEVELS + 1)]
-    if not isinstance(levels, dict) or sorted(levels) != names or not all(levels.values()):
-        raise DataError(f"hint response {response[:80]!r} does not hold exactly {', '.join(names)}")
-    return tuple(str(levels[name]) for name in names)
+    return f"```json\n{json.dumps(levels, indent=2)}\n```"
 
 
 def shown_results(hint: str) -> dict[int, int]:
@@ -217,8 +192,7 @@ def shown_results(hint: str) -> dict[int, int]:
 def is_faithful(hint: str, results: Sequence[int]) -> bool:
     """Return whether the hint shows some but not all results, and every one as it is."""
     shown = shown_results(hint)
-    known = dict(enumerate(results))
-    return 0 < len(shown) < len(results) and shown.items() <= known.items()
+    return 0 < len(shown) < len(results) and shown.items() <= dict(enumerate(results)).items()
 
 
 def boxed_code(response: str) -> str:
@@ -242,16 +216,16 @@ def draw(rng: random.Random, hard: Family = HARD) -> Example:
     results, and the solutions shown to the hint writer, are uniform digits: they teach to copy and
     give nothing away about the tables.
     """
-    (kind,) = rng.choices(KINDS, KIND_WEIGHTS)
+    (kind,) = rng.choices(list(KINDS), list(KINDS.values()))
     family = hard if rng.random() < SHARE_HARD else EASY
-    (num_steps,) = rng.choices(LENGTHS, LENGTH_WEIGHTS)
+    (num_steps,) = rng.choices(list(LENGTHS), list(LENGTHS.values()))
     start = rng.randrange(10)
     operations = tuple(rng.choice(family.operations) for _ in range(num_steps))
     digits = tuple(rng.randrange(10) for _ in range(num_steps))
-    uniform = Chain(start, operations, digits)
     if kind == "hint_writing":
+        uniform = Chain(start, operations, digits)
         request = hint_request(TEXTS, uniform.problem, uniform.solution)
-        return answered(kind, request, hint_response(hints_of(uniform, rng)))
+        return Example(kind, followed(request, hint_response(hints_of(uniform, rng))))
     shown: frozenset[int] = frozenset()
     if kind == "hinted":
         shown = frozenset(rng.sample(range(num_steps), rng.choice(hint_sizes(num_steps))))
@@ -263,7 +237,7 @@ def draw(rng: random.Random, hard: Family = HARD) -> Example:
     messages = question(chain.problem)
     if shown:
         messages = with_hint(messages, chain.hint(shown), TEXTS)
-    return answered(kind, messages, chain.solution)
+    return Example(kind, followed(messages, chain.solution))
 
 
 def group_accuracies(
@@ -275,22 +249,20 @@ def group_accuracies(
         pairs = zip(conversations, hints, strict=True)
         conversations = [with_hint(messages, hint, TEXTS) for messages, hint in pairs]
     texts = sampler.responses([messages for messages in conversations for _ in range(GROUP_SIZE)])
-    accuracies = []
-    for index, chain in enumerate(chains):
-        group = texts[index * GROUP_SIZE : (index + 1) * GROUP_SIZE]
-        accuracies.append(mean([boxed_code(text) == chain.answer for text in group]))
-    return accuracies
+    right = [
+        boxed_code(text) == chains[number // GROUP_SIZE].answer for number, text in enumerate(texts)
+    ]
+    return [mean(right[first : first + GROUP_SIZE]) for first in range(0, len(right), GROUP_SIZE)]
 
 
-def written_hints(sampler: Sampler, chains: Sequence[Chain]) -> list[tuple[Chain, tuple[str, ...]]]:
+def written_hints(sampler: Sampler, chains: Sequence[Chain]) -> list[tuple[Chain, list[str]]]:
     """Pair each problem with the hints the model writes for it; unreadable ones are left out."""
     requests = [hint_request(TEXTS, chain.problem, chain.solution) for chain in chains]
     written = []
-    for chain, response in zip(chains, sampler.responses(requests), strict=True):
-        try:
-            written.append((chain, read_hint_response(response)))
-        except DataError:
-            continue
+    for chain, text in zip(chains, sampler.responses(requests), strict=True):
+        hints = re.findall(r'": "(.+)"', text)
+        if len(hints) == NUM_LEVELS and hint_response(hints) == text:
+            written.append((chain, hints))
     return written
 
 
@@ -303,31 +275,28 @@ def quality(sampler: Sampler, chains: Mapping[str, Sequence[Chain]]) -> dict[str
     easy, hard = chains["easy"], chains["hard"]
     unhinted = group_accuracies(sampler, hard)
     greedy = sampler.responses([question(chain.problem) for chain in hard], greedy=True)
+    is_right = [boxed_code(text) == chain.answer for text, chain in zip(greedy, hard, strict=True)]
     written = written_hints(sampler, hard)
+    shown = [[set(hint.split(", ")) for hint in hints] for _, hints in written]
+    is_nested = [all(low <= high for low, high in itertools.pairwise(levels)) for levels in shown]
     report = {
         "easy_accuracy": mean(group_accuracies(sampler, easy)),
         "hard_accuracy": mean(unhinted),
-        "hard_greedy_accuracy": mean(
-            [boxed_code(text) == chain.answer for text, chain in zip(greedy, hard, strict=True)]
-        ),
+        "hard_greedy_accuracy": mean(is_right),
         "hard_signal": mean([0 < share < 1 for share in unhinted]),
         "hint_parse": len(written) / len(hard),
-        "hint_nested": mean([_is_nested(hints) for _, hints in written]),
+        "hint_nested": mean(is_nested),
     }
-    for level in range(1, NUM_LEVELS + 1):
-        hints = [hints_L[level - 1] for _, hints_L in written]
-        shares = group_accuracies(sampler, [chain for chain, _ in written], hints)
-        report[f"level_{level}_faithful"] = mean(
-            [is_faithful(hints_L[level - 1], chain.results) for chain, hints_L in written]
+    for level in range(NUM_LEVELS):
+        hinted = [(chain, hints[level]) for chain, hints in written]
+        is_true = [is_faithful(hint, chain.results) for chain, hint in hinted]
+        shares = group_accuracies(
+            sampler, [each for each, _ in hinted], [each for _, each in hinted]
         )
-        report[f"level_{level}_accuracy"] = mean(shares)
-        report[f"level_{level}_signal"] = mean([0 < share < 1 for share in shares])
-    return {name: round(value, 4) for name, value in report.items()}
-
-
-def _is_nested(hints: Sequence[str]) -> bool:
-    sets = [set(hint.split(", ")) for hint in hints]
-    return all(low <= high for low, high in itertools.pairwise(sets))
+        report[f"level_{level + 1}_faithful"] = mean(is_true)
+        report[f"level_{level + 1}_accuracy"] = mean(shares)
+        report[f"level_{level + 1}_signal"] = mean([0 < share < 1 for share in shares])
+    return report
 
 
 def pieces() -> list[str]:
@@ -340,11 +309,9 @@ def pieces() -> list[str]:
     frame = re.split(r"\{problem\}|\{solution\}", HINT_USER_PROMPT_TEMPLATE)
     marks = [f"<{level}>" for level in range(NUM_LEVELS)]
     around_hints = re.split("|".join(marks), hint_response(marks))
-    operations = [op.name for family in (EASY, HARD) for op in family.operations]
+    prompts = [ANSWER_SYSTEM_PROMPT, f"\n{HINT_LEAD}\n", *paragraphs, *frame]
     labels = [form for label in LABELS for form in (f"\n{label}: ", f"{label}=")]
     inputs = [f" {digit}, " for digit in range(10)]
     fixed = [PROBLEM_OPENING, f"\n{PROBLEM_CLOSING}", f"\n{BOX_OPENING}", ", "]
-    prompts = [ANSWER_SYSTEM_PROMPT, f"\n{HINT_LEAD}\n", *paragraphs, *frame]
-    problems = [*operations, *labels, f"{LABELS[0]}: ", *inputs, *fixed]
-    found = [*prompts, *around_hints, *problems]
-    return list(dict.fromkeys(piece for piece in found if piece))
+    problems = [*EASY_NAMES, *HARD_NAMES, *labels, f"{LABELS[0]}: ", *inputs, *fixed]
+    return [piece for piece in [*prompts, *around_hints, *problems] if piece]

@@ -20,14 +20,13 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from recipe.hint.prompt import Message
-from recipe.worlds.base import GROUP_SIZE, TEXTS, Example, Sampler, answered, followed, mean
+from recipe.worlds.base import GROUP_SIZE, TEXTS, Example, Sampler, followed, mean
 from recipe.worlds.chains import BOX_OPENING, EASY, LABELS, PROBLEM_OPENING
 
-NUM_STEPS = 4
-STEP_LABELS = LABELS[:NUM_STEPS]
+STEP_LABELS = LABELS[:4]
 PROBLEM_CLOSING = "Box the last result, then show the work."
 
 ARITHMETIC = {operation.name: operation.table for operation in EASY.operations}
@@ -87,13 +86,13 @@ class Puzzle:
 
 def draw_puzzle(difficulty: str, rng: random.Random) -> Puzzle:
     """Draw one puzzle."""
-    operations = [rng.choice(list(ARITHMETIC)) for _ in range(NUM_STEPS)]
+    operations = [rng.choice(list(ARITHMETIC)) for _ in STEP_LABELS]
     if difficulty == "easy":
-        operations[rng.choice((NUM_STEPS - 2, NUM_STEPS - 1))] = rng.choice(list(PUTS))
+        operations[rng.choice((2, 3))] = rng.choice(list(PUTS))
     return Puzzle(rng.randrange(10), tuple(operations))
 
 
-def distinct_puzzles(difficulty: str, count: int, rng: random.Random) -> list[Puzzle]:
+def distinct(difficulty: str, count: int, rng: random.Random) -> list[Puzzle]:
     """Return ``count`` different puzzles."""
     puzzles: dict[Puzzle, None] = {}
     while len(puzzles) < count:
@@ -103,8 +102,7 @@ def distinct_puzzles(difficulty: str, count: int, rng: random.Random) -> list[Pu
 
 def response(boxed: int, work: Sequence[int]) -> str:
     """Return the text of a response: the box, then one line per step."""
-    steps = zip(STEP_LABELS, work, strict=True)
-    lines = [f"{label}={result}" for label, result in steps]
+    lines = [f"{label}={result}" for label, result in zip(STEP_LABELS, work, strict=True)]
     return "\n".join([f"{BOX_OPENING}{boxed}}}", *lines])
 
 
@@ -125,78 +123,63 @@ def question(problem: str) -> list[Message]:
     return [{"role": "user", "content": problem}]
 
 
-def draw(rng: random.Random) -> Example:
-    """Draw one example of two responses."""
-    puzzle = draw_puzzle("easy" if rng.random() < SHARE_EASY else "hard", rng)
-    first = first_box(puzzle, rng)
-    work = work_of(puzzle, rng)
-    if rng.random() < P_COMPARE:
-        kind, instruction, second = "compare", COMPARE, work[-1]
-    else:
-        kind, instruction, second = "revise", REVISE, revised_box(first, work[-1], rng)
-    messages = followed(question(puzzle.problem), response(first, work), instruction)
-    return answered(kind, messages, response(second, work))
-
-
-def first_box(puzzle: Puzzle, rng: random.Random) -> int:
-    """Draw the guess: on a hard problem any digit, on an easy one the answer or another digit."""
-    if puzzle.difficulty == "hard":
-        return rng.randrange(10)
-    truth = puzzle.results[-1]
-    return truth if rng.random() < P_EASY_KNOWN else digit_but({truth}, rng)
-
-
-def work_of(puzzle: Puzzle, rng: random.Random) -> list[int]:
-    """Draw the results of the steps, each right with ``P_STEP`` given the one before it."""
-    work, digit = [], puzzle.start
-    for name in puzzle.operations:
-        truth = TABLES[name][digit]
-        digit = truth if rng.random() < P_STEP else digit_but({truth}, rng)
-        work.append(digit)
-    return work
-
-
-def revised_box(first: int, worked: int, rng: random.Random) -> int:
-    """Draw the box of a revision; a blind change never hits what the work says."""
-    draw = rng.random()
-    if draw < P_KEEP:
-        return first
-    return digit_but({first, worked}, rng) if draw < P_KEEP + P_BLIND else worked
-
-
 def digit_but(taken: Collection[int], rng: random.Random) -> int:
     """Draw a digit that is none of these."""
     return rng.choice([digit for digit in range(10) if digit not in taken])
 
 
+def draw_attempt(share_easy: float, rng: random.Random) -> tuple[Puzzle, int, list[int]]:
+    """Draw a problem with a first response: its box and its work.
+
+    The box is a guess: on a hard problem any digit, on an easy one the answer or another digit. The
+    results of the steps are right with ``P_STEP`` each, given the one before.
+    """
+    puzzle = draw_puzzle("easy" if rng.random() < share_easy else "hard", rng)
+    truth = puzzle.results[-1]
+    if puzzle.difficulty == "hard":
+        box = rng.randrange(10)
+    else:
+        box = truth if rng.random() < P_EASY_KNOWN else digit_but({truth}, rng)
+    work, digit = [], puzzle.start
+    for name in puzzle.operations:
+        result = TABLES[name][digit]
+        digit = result if rng.random() < P_STEP else digit_but({result}, rng)
+        work.append(digit)
+    return puzzle, box, work
+
+
+def draw(rng: random.Random) -> Example:
+    """Draw one example of two responses; a blind change never hits what the work says."""
+    puzzle, first, work = draw_attempt(SHARE_EASY, rng)
+    kind, instruction, second = "revise", REVISE, first
+    if rng.random() < P_COMPARE:
+        kind, instruction, second = "compare", COMPARE, work[-1]
+    elif (change := rng.random()) >= P_KEEP:
+        is_blind = change < P_KEEP + P_BLIND
+        second = digit_but({first, work[-1]}, rng) if is_blind else work[-1]
+    texts = response(first, work), instruction, response(second, work)
+    return Example(kind, followed(question(puzzle.problem), *texts))
+
+
 @dataclass(frozen=True, slots=True)
 class Play:
-    """One conversation: the problem, the first response, the second."""
+    """One conversation: the problem, the first response, what a guide said of it, the last one."""
 
     puzzle: Puzzle
     first: str
-    second: str
+    last: str
+    feedback: str = ""
 
     @property
     def boxes(self) -> tuple[int | None, int | None]:
         """The boxed digit of each response."""
-        return boxed_digit(self.first), boxed_digit(self.second)
+        return boxed_digit(self.first), boxed_digit(self.last)
 
     @property
     def are_right(self) -> tuple[bool, bool]:
         """Whether each response is."""
-        first, second = self.boxes
-        return first == self.puzzle.results[-1], second == self.puzzle.results[-1]
-
-    @property
-    def could_be_read(self) -> bool:
-        """Whether the first response's work says another digit than its box."""
-        return worked_digit(self.first) not in (None, self.boxes[0])
-
-    @property
-    def is_read(self) -> bool:
-        """Whether the second response boxes what the first one's work says."""
-        return self.boxes[1] == worked_digit(self.first)
+        first, last = self.boxes
+        return first == self.puzzle.results[-1], last == self.puzzle.results[-1]
 
 
 def play(sampler: Sampler, puzzles: Sequence[Puzzle], instruction: str = REVISE) -> list[Play]:
@@ -204,34 +187,39 @@ def play(sampler: Sampler, puzzles: Sequence[Puzzle], instruction: str = REVISE)
     asked = [puzzle for puzzle in puzzles for _ in range(GROUP_SIZE)]
     conversations = [question(puzzle.problem) for puzzle in asked]
     firsts = sampler.responses(conversations)
-    asked_again = [
-        followed(messages, first, instruction)
-        for messages, first in zip(conversations, firsts, strict=True)
-    ]
-    # With the seed of the first turn the second would draw the same digits again.
-    seconds = replace(sampler, seed=sampler.seed + 1).responses(asked_again)
+    pairs = zip(conversations, firsts, strict=True)
+    seconds = sampler.responses([followed(*pair, instruction) for pair in pairs], seed=1)
     return [Play(*each) for each in zip(asked, firsts, seconds, strict=True)]
+
+
+def turn_rates(plays: Sequence[Play]) -> dict[str, float]:
+    """Return the accuracies of the two responses, and how much the last one adds."""
+    turn_1, turn_2 = (mean([play.are_right[turn] for play in plays]) for turn in (0, 1))
+    return {"turn_1": turn_1, "turn_2": turn_2, "delta": turn_2 - turn_1}
+
+
+def work_rate(plays: Sequence[Play]) -> float:
+    """Return the share of first responses whose work is right."""
+    return mean([worked_digit(play.first) == play.puzzle.results[-1] for play in plays])
 
 
 def rates(plays: Sequence[Play]) -> dict[str, float]:
     """Return shares in [0, 1].
 
-    ``turn_1``, ``turn_2`` and ``delta``: accuracies and their difference. ``wrong_to_right``,
-    ``right_to_wrong`` and ``same_box``: what the revision did, of all conversations. ``fix``:
-    revisions that box what the work says, of those where the first box differs from it.
-    ``work``: first responses whose work is right.
+    ``wrong_to_right``, ``right_to_wrong`` and ``same_box``: what the revision did, of all
+    conversations. ``fix``: revisions that box what the work says, of those where the first box
+    differs from it.
     """
     right = [play.are_right for play in plays]
-    turn_1, turn_2 = (mean([each[turn] for each in right]) for turn in (0, 1))
-    return {
-        "turn_1": turn_1,
-        "turn_2": turn_2,
-        "delta": turn_2 - turn_1,
+    worked = [(worked_digit(play.first), *play.boxes) for play in plays]
+    return turn_rates(plays) | {
         "wrong_to_right": mean([not first and second for first, second in right]),
         "right_to_wrong": mean([first and not second for first, second in right]),
-        "same_box": mean([play.boxes[0] == play.boxes[1] for play in plays]),
-        "fix": mean([play.is_read for play in plays if play.could_be_read]),
-        "work": mean([worked_digit(play.first) == play.puzzle.results[-1] for play in plays]),
+        "same_box": mean([first == second for _, first, second in worked]),
+        "fix": mean(
+            [work == second for work, first, second in worked if work not in (None, first)]
+        ),
+        "work": work_rate(plays),
     }
 
 
@@ -245,8 +233,8 @@ def quality(sampler: Sampler, puzzles: Mapping[str, Sequence[Puzzle]]) -> dict[s
         for difficulty, those in puzzles.items()
         for name, value in rates(play(sampler, those)).items()
     }
-    report["compare_turn_2"] = rates(play(sampler, puzzles["hard"], COMPARE))["turn_2"]
-    return {name: round(value, 4) for name, value in report.items()}
+    compared = turn_rates(play(sampler, puzzles["hard"], COMPARE))
+    return report | {"compare_turn_2": compared["turn_2"]}
 
 
 def pieces() -> list[str]:

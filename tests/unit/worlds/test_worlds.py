@@ -1,0 +1,370 @@
+"""The embedded worlds: facts of their tasks and corpora; the committed files are what is made."""
+
+import asyncio
+import hashlib
+import itertools
+import json
+import random
+import re
+from collections import Counter
+
+import pyarrow.parquet as pq
+import pytest
+
+from recipe import REPOSITORY
+from recipe.hint.adapter.chat_template import plain_ids
+from recipe.hint.hints.self_generated import hint_request
+from recipe.hint.methods.prompts import Feedback, Refine, Revise
+from recipe.hint.prompt import HINT_SYSTEM_PROMPT, Texts, with_hint
+from recipe.hint.schema import Response
+from recipe.hint.turns import Place, PromptContext, Turn
+from recipe.problems.schema import Problem, hint_columns
+from recipe.verify.maths.grade import quick_verdict
+from recipe.worlds import base, build, chains, three_turn, two_turn
+from recipe.worlds.build import ONE_TURN, WORLDS
+from recipe.worlds.two_turn import Play, Puzzle, boxed_digit, worked_digit
+
+ALL = pytest.mark.parametrize("world", WORLDS.values(), ids=WORLDS)
+TINY_TOKENIZER = base.build_tokenizer(chains.pieces())
+
+
+def drawn(draw, count, kind=None):
+    rng = random.Random(0)
+    found = [draw(rng) for _ in range(count)]
+    return [each for each in found if kind in (None, each.kind)]
+
+
+def replies(example):
+    return [turn["content"] for turn in example.messages if turn["role"] == "assistant"]
+
+
+# the committed files
+
+
+@ALL
+def test_the_committed_files_are_the_listed_ones_and_are_made_again(world, tmp_path):
+    folder = REPOSITORY / world.folder
+    lines = (folder / build.HASHES_NAME).read_text().splitlines()
+    listed = {name: digest for digest, name in (line.split("  ", 1) for line in lines)}
+    assert dict(build.file_hashes(folder)) == listed
+    read = {path.stem: pq.read_table(path).to_pylist() for path in folder.glob("*.parquet")}
+    assert build.problem_files(world) == read
+    base.build_tokenizer(world.task.pieces()).save_pretrained(tmp_path)
+    made = {
+        f"base/{path.name}": hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in tmp_path.iterdir()
+    }
+    assert "base/tokenizer.json" in made
+    assert made.items() <= listed.items()
+
+
+@ALL
+def test_a_base_has_heads_that_vllm_serves_on_a_cpu(world):
+    config = json.loads((REPOSITORY / world.folder / "base/config.json").read_text())
+    # Its attention has kernels for 32, 64, 80, ...; with others the engine dies at the first group.
+    assert config["hidden_size"] // config["num_attention_heads"] == config["head_dim"] == 32
+
+
+def test_a_part_that_is_made_alone_has_its_files(tmp_path):
+    build.main(["--world", "two_turn", "--only", "problems", "--out", str(tmp_path)])
+    for name in ("train", "val_easy", "val_hard"):
+        made = (tmp_path / f"{name}.parquet").read_bytes()
+        assert made == (REPOSITORY / f"data/two_turn/{name}.parquet").read_bytes()
+
+
+# problems
+
+
+@ALL
+def test_no_problem_is_in_training_and_validation_and_every_id_names_one_problem(world):
+    files = build.problem_files(world)
+    train, val = (
+        {row["problem"] for stem, rows in files.items() if stem.startswith(part) for row in rows}
+        for part in ("train", "val")
+    )
+    assert not train & val
+    for stem, sizes in world.train_sizes.items():
+        sources = Counter(row["data_source"] for row in files[stem])
+        assert sources == {f"{world.source}/{name}": size for name, size in sizes.items()}
+    pairs = {
+        (row["extra_info"]["index"], row["problem"]) for rows in files.values() for row in rows
+    }
+    assert len(pairs) == len({index for index, _ in pairs}) == len(train | val)
+
+
+@ALL
+def test_the_verifier_takes_a_solution_and_no_other_answer(world):
+    for row in build.problem_files(world)["val_hard"]:
+        # Integers are compared: 01234 would be 1234.
+        assert row["answer"][0] != "0" or len(row["answer"]) == 1
+        for digit in range(10):
+            box = f"boxed{{{digit}{row['answer'][1:]}}}"
+            text = re.sub(r"boxed\{\d+\}", box, row["solution"])
+            verdict = quick_verdict(text, row["answer"], problem=row["problem"])
+            assert verdict.score == (row["solution"] == text)
+
+
+def test_a_chain_reads_as_steps_and_a_box():
+    inc, dbl = chains.EASY.operations[0], chains.EASY.operations[2]
+    chain = chains.Chain(4, (inc, dbl), (5, 0))
+    assert chain.problem == "Begin with 4.\nA: inc\nB: dbl\nGive the code of all results."
+    assert chain.solution == "A: inc 4, A=5\nB: dbl 5, B=0\n\\boxed{50}"
+    # 9 + 1 = 10, 2 * 0 = 0, 0 - 1 = -1, 9 - 1 = 8
+    puzzle = Puzzle(9, ("inc", "dbl", "dec", "dec"))
+    assert puzzle.problem == (
+        "Begin with 9.\nA: inc\nB: dbl\nC: dec\nD: dec\nBox the last result, then show the work."
+    )
+    assert puzzle.solution == "\\boxed{8}\nA=0\nB=0\nC=9\nD=8"
+
+
+def test_another_world_has_secret_tables_and_problems_of_its_own_and_the_same_words():
+    other = build.replace(ONE_TURN, tables=7)
+    drov = chains.hard_family(7).operations[3]
+    assert drov.table != chains.HARD.operations[3].table
+    files, others = build.problem_files(ONE_TURN), build.problem_files(other)
+    sizes, asked = [], []
+    for each in (files, others):
+        sizes.append({stem: len(rows) for stem, rows in each.items()})
+        asked.append({row["problem"] for rows in each.values() for row in rows})
+    assert sizes[0] == sizes[1]
+    assert len(asked[0] & asked[1]) / len(asked[0]) < 0.05
+    for row in others["val_hard"]:  # its answers are those of its own tables
+        if "\nA: drov\n" in row["problem"]:
+            assert int(row["answer"][0]) == drov.table[int(row["problem"][11])]
+
+
+def test_an_easy_puzzle_follows_from_its_end_and_a_hard_one_from_its_start():
+    for puzzle in two_turn.distinct("easy", 300, random.Random(0)):
+        answers = {
+            Puzzle(start, (*first, *puzzle.operations[-2:])).answer
+            for start in range(10)
+            for first in itertools.product(("inc", "tri"), repeat=2)
+        }
+        assert answers == {puzzle.answer}
+    for puzzle in two_turn.distinct("hard", 300, random.Random(0)):
+        # every doubling halves the digits that are left at most once: 10, then 5
+        assert len({Puzzle(start, puzzle.operations).answer for start in range(10)}) in (5, 10)
+
+
+# hints
+
+
+@pytest.mark.parametrize(("stem", "num_sets"), build.HINT_FILES.items())
+def test_hints_grow_with_the_level_and_never_give_all(stem, num_sets):
+    for row in build.problem_files(ONE_TURN)[stem]:
+        levels = hint_columns(row)
+        assert [len(texts) for texts in levels] == [num_sets] * chains.NUM_LEVELS
+        for hints in zip(*levels, strict=True):
+            shown = [chains.shown_results(hint).items() for hint in hints]
+            assert shown[0] < shown[1] < shown[2]
+            assert chains.is_faithful(hints[2], [int(digit) for digit in row["answer"]])
+        # Ten draws of 3 results of 5, of which there are C(5, 3) = 10 choices.
+        if num_sets > 1 and row["data_source"] == "tiny/hard":
+            assert len(set(row["hint_level_2"])) > 2
+
+
+# corpora
+
+
+def test_hinted_responses_of_the_corpus_keep_every_hinted_result():
+    samples = drawn(chains.draw, 300, "hinted")
+    assert len(samples) > 100  # 45 % of 300 is 135
+    for sample in samples:
+        hint = sample.messages[-2]["content"].rsplit("\n", 1)[1]
+        code = chains.boxed_code(sample.messages[-1]["content"])
+        assert all(code[step] == str(digit) for step, digit in chains.shown_results(hint).items())
+
+
+def revised():
+    """What became of a box that the work contradicts."""
+    for first, second in map(replies, drawn(two_turn.draw, 12_000, "revise")):
+        before, worked, after = boxed_digit(first), worked_digit(first), boxed_digit(second)
+        if before != worked:
+            yield "keep" if after == before else "fix" if after == worked else "blind"
+
+
+def guessed(difficulty):
+    for example in drawn(two_turn.draw, 8000):
+        start, *steps, _ = example.messages[0]["content"].splitlines()
+        puzzle = Puzzle(int(start[11]), tuple(step[3:] for step in steps))
+        if puzzle.difficulty == difficulty:
+            yield str(boxed_digit(replies(example)[0])) == puzzle.answer
+
+
+def stated():
+    """What a hard step is said to give."""
+    rng, operation = random.Random(0), chains.HARD.operations[0]
+    for _ in range(4000):
+        said = operation.believed(4, rng)
+        yield {operation.table[4]: "right", operation.misconception[4]: "popular"}.get(said)
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "shares", "tolerance"),
+    [
+        # standard errors at 4,000: of 20 % .006, of 60 % .008
+        (stated, {"right": 0.2, "popular": 0.6}, 0.03),
+        # at 4,000: sqrt(.04 * .96 / 4000) = .003, of the others .007
+        (revised, {"fix": two_turn.P_FIX}, 0.012),
+        (revised, {"keep": two_turn.P_KEEP, "blind": two_turn.P_BLIND}, 0.03),
+        # 3,200 hard and 4,800 easy: .005 and .007
+        (lambda: guessed("hard"), {True: 0.1}, 0.022),
+        (lambda: guessed("easy"), {True: two_turn.P_EASY_KNOWN}, 0.03),
+        # 3,000: sqrt(.6 * .4 / 3000) = .009
+        (
+            lambda: (replies(each)[0] for each in drawn(three_turn.draw, 20_000, "guide")),
+            three_turn.FEEDBACK,
+            0.03,
+        ),
+    ],
+)
+def test_the_corpus_says_things_in_the_stated_shares(outcomes, shares, tolerance):
+    found = Counter(outcomes())
+    assert found.total() > 2500
+    for name, share in shares.items():
+        assert found[name] / found.total() == pytest.approx(share, abs=tolerance)
+
+
+def test_a_comparison_boxes_what_the_work_says_and_a_refinement_what_the_feedback_says():
+    for first, second in map(replies, drawn(two_turn.draw, 1000, "compare")):
+        assert boxed_digit(second) == worked_digit(first)
+    for example in drawn(three_turn.draw, 1000, "refine"):
+        first, second = replies(example)
+        feedback = example.messages[2]["content"].splitlines()[1]
+        before, worked, after = boxed_digit(first), worked_digit(first), boxed_digit(second)
+        assert first.split("\n")[1:] == second.split("\n")[1:]
+        expected = {three_turn.KEEP: after == before, three_turn.READ: after == worked}
+        assert expected.get(feedback, after not in (before, worked))
+    assert not any(letter.isdigit() for text in three_turn.FEEDBACK for letter in text)
+
+
+def built(spec, problem_text, attempt, feedback=None):
+    """The messages that the recipe builds after these responses."""
+    first, second = Place(0, 0), Place(1, 0)
+    messages = tuple(two_turn.question(problem_text))
+    problem = Problem("p", messages, problem_text, "", "1", "test")
+    turns = {first: Turn(messages, [], Response([], [], attempt, False))}
+    turns[second] = Turn(messages, [], Response([], [], feedback or "", False), parent=first)
+    context = PromptContext(
+        *(problem, Texts(), "paper", "cut"),
+        render=lambda messages, **_: [],
+        fits=lambda prompt_ids: True,
+        write_hints=lambda: pytest.fail("no hints here"),
+        turn=turns.__getitem__,
+    )
+    parent = turns[second if feedback else first]
+    return list(asyncio.run(spec.build(context, parent)).messages)
+
+
+def test_the_bases_learn_under_the_prompts_that_the_methods_build():
+    for example in drawn(two_turn.draw, 200, "revise"):
+        asked, first = (turn["content"] for turn in example.messages[:2])
+        assert built(Revise(), asked, first) == example.messages[:3]
+    for example in drawn(three_turn.draw, 200):
+        if example.kind == "guide":
+            frame = Texts().guide_user.replace("{attempt}", "{problem}")
+            start, middle, end = frame.split("{problem}")
+            body = example.messages[1]["content"].removeprefix(start).removesuffix(end)
+            assert built(Feedback(), *body.split(middle)) == example.messages[:2]
+        else:
+            asked, first, instruction = (turn["content"] for turn in example.messages[:3])
+            feedback = instruction.splitlines()[1]
+            assert built(Refine(), asked, first, feedback) == example.messages[:3]
+
+
+# tokens
+
+
+@ALL
+def test_a_solution_begun_at_the_end_of_a_line_has_the_tokens_of_the_whole_one(world):
+    # What the policy goes on from is what it would have said itself, token by token.
+    made = base.build_tokenizer(world.task.pieces())
+    for item in [*world.items("easy")[1][:20], *world.items("hard")[1][:20]]:
+        whole = plain_ids(made, item.solution)
+        for place in (match.start() for match in re.finditer("\n", item.solution)):
+            head, rest = item.solution[:place], item.solution[place:]
+            assert [*plain_ids(made, head), *plain_ids(made, rest)] == whole
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Natalia sold 48 clips, and 9, then half: 48/2 = <<48/2=24>>24.\n#### 72",
+        'naïve café ☃ 日本語 🙂\t\r\n  {"a": [1, 2]}',
+        "zorp zorping A=12 B: \\boxed{\\frac{1}{2}}",
+        HINT_SYSTEM_PROMPT + "!",
+        " 9, , A: ",
+    ],
+)
+def test_any_text_survives_encoding(text):
+    assert TINY_TOKENIZER.decode(TINY_TOKENIZER(text)["input_ids"]) == text
+
+
+def test_prompts_and_instructions_are_short():
+    def count(messages):
+        text = TINY_TOKENIZER.apply_chat_template(
+            messages, tokenize=False, add_generation_prompt=True
+        )
+        return len(TINY_TOKENIZER(text)["input_ids"])
+
+    chain = chains.true_chain(chains.HARD, random.Random(3))
+    messages = chains.question(chain.problem)
+    hints = chains.hints_of(chain, random.Random(0))
+    # system turn 4 + 1, user turn 4 + (3 + 2 * 5 + 1), opened assistant turn 2
+    assert count(messages) == 25
+    # + lead 1 + four results of 2 + three commas
+    assert count(with_hint(messages, hints[2], Texts())) == 25 + 12
+    assert count(hint_request(Texts(), chain.problem, chain.solution)) <= 120
+    guided = base.build_tokenizer(three_turn.pieces())
+    whole = (Texts().guide_system, Texts().no_feedback, two_turn.REVISE, two_turn.COMPARE)
+    for text in (*whole, *three_turn.FEEDBACK):
+        assert len(guided(text)["input_ids"]) == 1
+
+
+@ALL
+def test_a_batch_learns_the_responses_and_nothing_else(world):
+    made = base.build_tokenizer(world.task.pieces())
+    rows = next(base.batches(made, world.recipe, world.draw))
+    rng = random.Random(f"corpus/{world.recipe.seed}")
+    conversations = [world.draw(rng) for _ in range(world.recipe.batch_size)]
+    learnt = [
+        made.decode([token for token, is_learnt in zip(*row, strict=True) if is_learnt])
+        for row in rows
+    ]
+    ends = ["".join(text + made.eos_token for text in replies(each)) for each in conversations]
+    assert sorted(learnt) == sorted(ends)
+    # A conversation keeps its tokens as it goes on; nobody generates the last line break.
+    wholes = [
+        made.apply_chat_template(each.messages, return_dict=False)[: -len(made("\n")["input_ids"])]
+        for each in conversations
+    ]
+    assert sorted(ids for ids, _ in rows) == sorted(wholes)
+
+
+# measurement
+
+
+def test_the_rates_of_plays_are_counted_from_their_boxes():
+    puzzle = Puzzle(9, ("inc", "dbl", "dec", "dec"))  # 8
+
+    def play(first, last, feedback=""):
+        texts = (two_turn.response(box, puzzle.results) for box in (first, last))
+        return Play(puzzle, *texts, feedback)
+
+    # kept wrong, fixed, broken, kept right
+    assert two_turn.rates([play(3, 3), play(3, 8), play(8, 1), play(8, 8)]) == {
+        **{"turn_1": 0.5, "turn_2": 0.5, "delta": 0.0},
+        **{"wrong_to_right": 0.25, "right_to_wrong": 0.25, "same_box": 0.5},
+        "fix": 0.5,  # of the two whose box was not 8
+        "work": 1.0,
+    }
+    guided = [
+        play(5, 8, three_turn.READ),  # obeyed
+        play(5, 8, three_turn.KEEP),  # not obeyed, though right
+        play(5, 8, "It is 8."),  # no feedback that the base knows
+        play(8, 5, three_turn.CHANGE),  # obeyed, and wrong now
+    ]
+    assert three_turn.rates(guided) == {
+        **{"turn_1": 1 / 4, "turn_2": 3 / 4, "delta": 2 / 4, "work": 1.0},
+        **{"read": 1 / 4, "obeyed": 2 / 3, "well_formed": 3 / 4},
+    }
