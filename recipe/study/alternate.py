@@ -15,7 +15,6 @@ import functools
 import hashlib
 import json
 import os
-import re
 import shlex
 import shutil
 import socket
@@ -33,14 +32,13 @@ from omegaconf import DictConfig, OmegaConf
 
 from recipe import PROGRAMS
 from recipe.hint.main_hint import run_command
-from recipe.hint.methods import METHODS, Method
+from recipe.hint.methods import METHODS
 from recipe.hint.settings import build_method, settings_of
 from recipe.run.arguments import Parser
 from recipe.run.checkpoints import resume_step, step_folder
 from recipe.run.children import GRACE_S, deferred_signals, end_children, pause, start_child
 from recipe.run.errors import ConfigError, HintError, StallError
-from recipe.run.rows import read_rows
-from recipe.run.run_folder import RunFolder
+from recipe.run.rows import by_step, read_rows
 from recipe.run.whole_file import claimed, file_sha256, write_whole
 
 ROLES = ("solver", "guide")
@@ -52,9 +50,7 @@ _AS_THE_POLICY = (
     *("dtype", "max_model_len", "max_num_seqs", "max_num_batched_tokens"),
     *("enforce_eager", "enable_chunked_prefill"),
 )
-_ROLLOUT = "actor_rollout_ref.rollout"
-_TURNS = {"turns/acc_t1", "turns/acc_t2", "turns/delta"}
-_POLL_S, _ASK_EVERY_S = 0.2, 10.0
+_TURNS = ("turns/acc_t1", "turns/acc_t2", "turns/delta")
 
 
 class Phase(NamedTuple):
@@ -63,6 +59,15 @@ class Phase(NamedTuple):
     role: str
     first: int
     last: int
+
+
+class ServerOptions(NamedTuple):
+    """Where the partner is served: the command's own options."""
+
+    host: str = "127.0.0.1"
+    port: int = 0
+    devices: str = ""
+    serve_args: str = ""
 
 
 def phases(t_low: int, t_high: int, num_steps: int) -> list[Phase]:
@@ -86,39 +91,6 @@ def phases(t_low: int, t_high: int, num_steps: int) -> list[Phase]:
     return found
 
 
-@dataclass(frozen=True)
-class ServerOptions:
-    """Where the server runs, and how; the command's own options.
-
-    Attributes:
-        host: Address of this machine that every machine of the training reaches.
-        port: 0: a free one.
-        devices: GPUs that serve, as ``CUDA_VISIBLE_DEVICES`` names them; empty on a CPU.
-        serve_args: Further arguments of ``vllm serve``, as one writes them in a shell.
-    """
-
-    host: str = "127.0.0.1"
-    port: int = 0
-    devices: str = ""
-    serve_args: str = ""
-
-    def free_port(self) -> int:
-        """Return the port to serve at.
-
-        Raises:
-            ConfigError: If the address is not this machine's, or the port is taken.
-        """
-        with socket.socket() as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                probe.bind((self.host, self.port))
-            except OSError as error:
-                raise ConfigError(
-                    f"--host {self.host} --port {self.port} cannot be served at: {error.strerror}"
-                ) from error
-            return probe.getsockname()[1]
-
-
 @dataclass
 class Alternation:
     """A run of two policies in one folder; what is done is read from it, never remembered.
@@ -128,7 +100,7 @@ class Alternation:
         settings: The same as overrides of ``main_hint.py``.
         node: Settings node of the method.
         phases: All of the run.
-        server: Where the partner is served, and how.
+        server: Where the partner is served.
         programs: Folder of ``main_hint.py`` and ``main_export.py``.
     """
 
@@ -139,64 +111,51 @@ class Alternation:
     server: ServerOptions
     programs: Path = PROGRAMS
 
-    def __post_init__(self) -> None:
-        # The programs may run in other folders than this one.
-        self.root = Path(self.config.hint.run_dir).absolute()
-        self.exports = self.root / "exports"
-        self._lock = -1
-
     def run(self) -> None:
         """Do what is left, or evaluate the pair as it stands.
 
         Raises:
             HintError: If a part failed or did not answer.
         """
+        # The programs may run in other folders than this one.
+        self.root = Path(self.config.hint.run_dir).absolute()
         self.root.mkdir(parents=True, exist_ok=True)
-        with claimed(self.root / ".lock"), deferred_signals():
-            # The processes of a killed command hold it until they have ended.
-            with claimed(self.root / ".children.lock", wait_s=GRACE_S) as self._lock:
-                self._check_schedule()
-                if self.config.trainer.eval_only:
-                    self._evaluate()
-                    return
-                for phase in self.phases:
-                    if self._step(phase.role) < phase.last:
-                        self._train(phase)
-                for role in ROLES:
-                    self._export(role)
+        # The processes of a killed command hold the lock until they have ended.
+        with deferred_signals(), claimed(self.root / ".lock", wait_s=GRACE_S) as self._lock:
+            if self.config.trainer.eval_only:
+                self._evaluate()
+                return
+            for phase in self.phases:
+                if self._step(phase.role) < phase.last:
+                    self._train(phase)
+            for role in ROLES:
+                self._export(role)
 
     def _step(self, role: str) -> int:
         return resume_step(self.root / role / "checkpoints") or 0
 
     def _export(self, role: str) -> str:
-        """Write a role's newest weights as a model folder where they are not there yet.
-
-        Returns:
-            What it serves: the folder, or the base model.
-        """
+        """Return the folder of a role's newest weights, made if it is not there; or the base."""
         step = self._step(role)
         if not step:
             return str(self.config.actor_rollout_ref.model.path)
-        target = self.exports / f"{role}-{step}"
-        for path in self.exports.glob("*"):  # a role's older weights, and drafts of a kill
-            if path != target and re.fullmatch(rf"\.?{role}-\d+.*", path.name):
+        target = self.root / "exports" / f"{role}-{step}"
+        for path in target.parent.glob(f"*{role}-*"):  # older weights, and drafts of a kill
+            if path != target:
                 shutil.rmtree(path)
         if not target.exists():
-            _say(f"export {target.name}")
+            print(f"export {target.name}", flush=True)
+            target.parent.mkdir(exist_ok=True)
             checkpoint = step_folder(self.root / role / "checkpoints", step)
-            RunFolder(self.root / role).restore_metrics(step, checkpoint)
-            self.exports.mkdir(exist_ok=True)
             dtype = "fp32" if self.config.actor_rollout_ref.rollout.dtype == "float32" else "bf16"
-            limit_s = self.config.hint.watchdog.save_s
-            arguments = [str(checkpoint), str(target), "--dtype", dtype]
-            self._run("main_export.py", arguments, limit_s=limit_s)
+            self._run("main_export.py", [str(checkpoint), str(target), "--dtype", dtype])
         return str(target)
 
     def _train(self, phase: Phase) -> None:
         partner = ROLES[1 - ROLES.index(phase.role)]
         model, served = self._export(partner), f"{partner}-{self._step(partner)}"
-        _say(f"train the {phase.role}, steps {phase.first} to {phase.last}: {served} answers")
-        self._keep_summary(phase, served, model)
+        steps = f"steps {phase.first} to {phase.last}"
+        print(f"train the {phase.role}, {steps}: {served} answers", flush=True)
         more: dict[str, Any] = {
             "hint.run_dir": self.root / phase.role,
             "trainer.total_training_steps": phase.last,
@@ -214,7 +173,7 @@ class Alternation:
         solver, model = self._export("solver"), self._export("guide")
         served = f"guide-{self._step('guide')}"
         pair = f"solver-{self._step('solver')}-{served}"
-        _say(f"evaluate {pair}")
+        print(f"evaluate {pair}", flush=True)
         more = {
             "hint.run_dir": self.root / pair,
             "actor_rollout_ref.model.path": solver,
@@ -228,42 +187,52 @@ class Alternation:
         for path in answers.parent.glob("*"):  # other weights must not answer from this cache
             if path != answers:
                 shutil.rmtree(path)
-        port = self.server.free_port()
+        port = self.server.port or _free_port(self.server.host)
+        url = f"http://{self.server.host}:{port}"
         given: dict[str, Any] = {
             f"{self.node}.t_low": 0,
             f"{self.node}.t_high": 0,
             f"{self.node}.{partner}": "teacher",
             f"{self.node}.train_{partner}": False,
-            "hint.teacher.base_url": f"http://{self.server.host}:{port}/v1",
+            "hint.teacher.base_url": f"{url}/v1",
             "hint.teacher.model": partner,
             # The same limit as for the policy's own replica.
             "hint.teacher.timeout_s": self.config.hint.watchdog.rollout_s,
             "hint.teacher.cache_dir": answers,
             **more,
         }
-        arguments = [f"{name}={_value(value)}" for name, value in given.items()]
+        arguments = [f"{name}={_override(value)}" for name, value in given.items()]
         command = [
             *(*SERVE, "--model", model, "--served-model-name", partner, served),
             *("--host", self.server.host, "--port", str(port)),
             *server_arguments(self.config, self.server),
         ]
-        with self._serving(command, served, port) as server:
-            self._run("main_hint.py", [*self.settings, *arguments], server=server)
+        with self._serving(command, served, url) as server:
+            self._run("main_hint.py", [*self.settings, *arguments], server, served)
 
     @contextlib.contextmanager
-    def _serving(self, command: list[str], served: str, port: int) -> Iterator[Server]:
+    def _serving(self, command: list[str], served: str, url: str) -> Iterator[subprocess.Popen]:
+        """Hold a server that answers."""
         devices = {"CUDA_VISIBLE_DEVICES": self.server.devices} if self.server.devices else {}
         with open(self.root / LOG, "a", encoding="utf-8") as log:
             log.write(f"$ {shlex.join(command)}\n")
             log.flush()
             env = {**os.environ, **devices}
             process = start_child(command, env=env, log=log, pass_fds=(self._lock,))
-        url = f"http://{self.server.host}:{port}/health"
-        server = Server(process, served, url, self.config.hint.watchdog)
+        began_s, limit_s = time.monotonic(), self.config.hint.watchdog.start_s
+        direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         try:
-            while not server.check():
-                pause(_POLL_S)
-            yield server
+            while True:
+                _check_alive(process, served)
+                with contextlib.suppress(OSError), direct.open(f"{url}/health", timeout=2.0):
+                    break
+                if time.monotonic() - began_s > limit_s:
+                    raise StallError(
+                        f"the server of {served} did not answer within hint.watchdog.start_s="
+                        f"{limit_s:g} s; raise it, or look at {LOG}"
+                    )
+                pause(0.5)
+            yield process
         finally:
             end_children([process])
 
@@ -271,112 +240,63 @@ class Alternation:
         self,
         program: str,
         arguments: Sequence[str],
-        *,
-        server: Server | None = None,
-        limit_s: float = float("inf"),
+        server: subprocess.Popen | None = None,
+        served: str = "",
     ) -> None:
         """Run a program to its end, as long as its server is there."""
         command = [sys.executable, str(self.programs / program), *arguments]
         env = {**os.environ, "PYTHONUNBUFFERED": "1"}
-        process, began_s = start_child(command, env=env, pass_fds=(self._lock,)), time.monotonic()
+        process = start_child(command, env=env, pass_fds=(self._lock,))
         try:
             while (code := process.poll()) is None:
                 if server:
-                    server.check()
-                if time.monotonic() - began_s > limit_s:
-                    raise StallError(
-                        f"{program} did not end within {limit_s:g} s (watchdog.save_s)"
-                    )
-                pause(_POLL_S)
+                    _check_alive(server, served)
+                pause(0.2)
         finally:
             if process.poll() is None:
                 end_children([process])
         if code:
             raise HintError(f"{program} ended with exit code {code}; it has said why")
 
-    def _check_schedule(self) -> None:
-        before = self._read_summary().get("schedule", self._schedule())
-        if before != self._schedule():
-            raise ConfigError(
-                f"{self.root} holds a run with {before}, now {self._schedule()}: give the old "
-                f"values to continue it, or another hint.run_dir"
-            )
-
-    def _schedule(self) -> dict[str, int]:
-        node = OmegaConf.select(self.config, self.node)
-        return {name: int(node[name]) for name in ("t_low", "t_high")}
-
-    def _read_summary(self) -> dict[str, Any]:
-        path = self.root / SUMMARY
-        return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-
     def _keep_summary(self, phase: Phase, served: str, model: str) -> None:
-        """Write what is served in each phase, and the phase's progress and result.
-
-        The role's next phase validates before its first step, against another partner: that line
-        is of this phase's last step, and of no training.
-        """
-        rows = read_rows(self.root / phase.role / "metrics.jsonl")
-        own = [row for row in rows if phase.first <= row["step"] <= phase.last]
-        steps = [row for row in own if any(name.startswith("hint/") for name in row)]
+        """Add what the phase came to, and which weights answered in it."""
+        path = self.root / SUMMARY
+        before = json.loads(path.read_text(encoding="utf-8"))["phases"] if path.exists() else []
+        rows = by_step(read_rows(self.root / phase.role / "metrics.jsonl"))
+        steps = [row for row in rows if phase.first <= row["step"] <= phase.last]
         last = steps[-1] if steps else {}
-        summary = self._read_summary()
-        others = [
-            each
-            for each in summary.get("phases", [])
-            if (each["role"], each["first"]) != (phase.role, phase.first)
-        ]
+        shown = [name for name in last if name.startswith("val-core/") or name in _TURNS]
         facts = {
             **phase._asdict(),
-            "step": last.get("step", phase.first - 1),
             "seconds": round(sum(row.get("timing_s/step", 0.0) for row in steps), 1),
-            "metrics": {
-                name: value
-                for name, value in last.items()
-                if name.startswith("val-core/") or name in _TURNS
-            },
+            "metrics": {name: last[name] for name in shown},
             "served": served,
             "sha256": weights_sha256(Path(model)),
         }
-        summary = {"schedule": self._schedule(), "phases": [*others, facts]}
-        write_whole(self.root / SUMMARY, json.dumps(summary, indent=1) + "\n")
+        write_whole(path, json.dumps({"phases": [*before, facts]}, indent=1) + "\n")
 
 
-@dataclass
-class Server:
-    """A running server; :meth:`check` says whether it is healthy."""
+def weights_sha256(model: Path) -> str | None:
+    """Return the digest of a model folder's weights; ``None`` if it is not such a folder."""
+    files = sorted(model.glob("*.safetensors"))
+    digests = "".join(map(file_sha256, files))
+    return hashlib.sha256(digests.encode()).hexdigest() if files else None
 
-    process: subprocess.Popen
-    name: str
-    url: str
-    limits: Any
 
-    def __post_init__(self) -> None:
-        self._answered_s, self._asked_s, self._is_up = time.monotonic(), float("-inf"), False
+def _check_alive(server: subprocess.Popen, served: str) -> None:
+    if (code := server.poll()) is not None:
+        raise HintError(f"the server of {served} ended with exit code {code}: see {LOG}")
 
-    def check(self) -> bool:
-        """Return whether it has answered yet.
 
-        Raises:
-            HintError: If it has ended.
-            StallError: If it does not answer in time.
-        """
-        if (code := self.process.poll()) is not None:
-            raise HintError(f"the server of {self.name} ended with exit code {code}: see {LOG}")
-        now = time.monotonic()
-        if now - self._asked_s > (_ASK_EVERY_S if self._is_up else 1.0):
-            self._asked_s = now
-            direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-            with contextlib.suppress(OSError), direct.open(self.url, timeout=2.0):
-                self._is_up, self._answered_s = True, time.monotonic()
-        limit = "answer_s" if self._is_up else "start_s"
-        limit_s = getattr(self.limits, limit)
-        if now - self._answered_s > limit_s:
-            raise StallError(
-                f"the server of {self.name} did not answer within hint.watchdog.{limit}="
-                f"{limit_s:g} s; raise it, or look at {LOG}"
-            )
-        return self._is_up
+def _free_port(host: str) -> int:
+    with socket.socket() as probe:
+        probe.bind((host, 0))
+        return probe.getsockname()[1]
+
+
+def _override(given: object) -> str:
+    text = str(given)
+    return text.lower() if isinstance(given, int | float) else f"'{text}'"
 
 
 def server_arguments(config: Any, server: ServerOptions) -> list[str]:
@@ -395,56 +315,31 @@ def server_arguments(config: Any, server: ServerOptions) -> list[str]:
     if server.devices:
         given["tensor_parallel_size"] = len(server.devices.split(","))
     given |= rollout.engine_kwargs.get("vllm") or {}
-    return [*_arguments(given), *shlex.split(server.serve_args)]
-
-
-def _arguments(given: Mapping[str, Any]) -> Iterator[str]:
+    arguments = []
     for name, value in given.items():
         option = name.replace("_", "-")
-        if isinstance(value, bool):
-            if value or name == "enable_chunked_prefill":  # on by default
-                yield f"--{option}" if value else f"--no-{option}"
-        elif value is not None:
-            yield f"--{option}"
-            yield value if isinstance(value, str) else json.dumps(value)
+        if value is True:
+            arguments.append(f"--{option}")
+        elif value is False and name == "enable_chunked_prefill":  # on by default
+            arguments.append(f"--no-{option}")
+        elif value is not None and value is not False:
+            arguments += [f"--{option}", value if isinstance(value, str) else json.dumps(value)]
+    return [*arguments, *shlex.split(server.serve_args)]
 
 
-def weights_sha256(model: Path) -> str | None:
-    """Return the digest of a model folder's weights; ``None`` if it is not such a folder."""
-    files = sorted(model.glob("*.safetensors"))
-    digests = "".join(file_sha256(path) for path in files)
-    return hashlib.sha256(digests.encode()).hexdigest() if files else None
-
-
-def _value(given: object) -> str:
-    text = str(given)
-    return text.lower() if isinstance(given, int | float) else f"'{text}'"
-
-
-def _say(line: str) -> None:
-    print(line, flush=True)
-
-
-def check_settings(config: DictConfig, server: ServerOptions) -> Method:
+def check_settings(config: DictConfig, server: ServerOptions) -> str:
     """Refuse what has no two roles or no export, and what the command gives to each phase itself.
 
     Returns:
-        The method, whose roles alternate.
+        The settings node of the method, whose roles alternate.
 
     Raises:
         ConfigError: Naming the setting.
     """
     name = str(config.trainer.method)
-    alternating = [
-        name for name, each in METHODS.items() if getattr(each, "roles_alternate", False)
-    ]
-    if name not in alternating:
-        raise ConfigError(
-            f"trainer.method={name} has no solver and guide that take turns; give "
-            f"{' or '.join(alternating)}"
-        )
+    if not getattr(METHODS.get(name), "roles_alternate", False):
+        raise ConfigError(f"trainer.method={name} has no solver and guide that take turns")
     node = METHODS[name].settings_node
-    every = config.trainer.save_freq
     needed = {
         **{f"{node}.{role}": "policy" for role in ROLES},
         **{f"{node}.train_{role}": True for role in ROLES},
@@ -454,7 +349,7 @@ def check_settings(config: DictConfig, server: ServerOptions) -> Method:
         # A schedule follows the number of steps, which grows with every phase.
         "actor_rollout_ref.actor.optim.lr_scheduler_type": "constant",
         "actor_rollout_ref.actor.optim.lr_warmup_steps_ratio": 0.0,
-        "trainer.save_freq": max(every, 1),
+        "trainer.save_freq": max(config.trainer.save_freq, 1),
     }
     for key, value in needed.items():
         if (given := OmegaConf.select(config, key)) != value:
@@ -465,8 +360,7 @@ def check_settings(config: DictConfig, server: ServerOptions) -> Method:
             f"GPUs that serve the frozen role, none on a CPU; those that train are "
             f"CUDA_VISIBLE_DEVICES"
         )
-    server.free_port()
-    return build_method(config.trainer, settings_of(config))
+    return node
 
 
 def check_and_alternate(server: ServerOptions, config: DictConfig) -> None:
@@ -474,18 +368,19 @@ def check_and_alternate(server: ServerOptions, config: DictConfig) -> None:
     from recipe.hint.adapter.preflight.run import preflight
 
     settings = [str(each) for each in HydraConfig.get().overrides.task]
-    method = check_settings(config, server)
+    node = check_settings(config, server)
+    method = build_method(config.trainer, settings_of(config))
     planned: list[Phase] = []
     if not config.trainer.eval_only:
         # As one policy in both roles; the server's settings are checked with each phase.
         own = [each for each in settings if not each.startswith("hint.teacher.")]
         preflight(config, own, num_policies=2)
         planned = phases(*method.role_steps, config.trainer.total_training_steps or 0)
-        _say(f"phases    {len(planned)}: " + ", ".join(f"{r} {a}-{b}" for r, a, b in planned))
-    if config.preflight_only:
-        return
-    Alternation(config, settings, method.settings_node, planned, server).run()
-    _say(f"done: {config.hint.run_dir}")
+        shown = ", ".join(f"{role} {first}-{last}" for role, first, last in planned)
+        print(f"phases    {len(planned)}: {shown}", flush=True)
+    if not config.preflight_only:
+        Alternation(config, settings, node, planned, server).run()
+        print(f"done: {config.hint.run_dir}", flush=True)
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -501,7 +396,6 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--devices", default="", help="GPUs that serve")
     parser.add_argument("--serve-args", default="", help="further arguments of vllm serve")
     given, settings = parser.parse_known_args(argv)
-    own = [arg for arg in argv if arg not in settings]
     start = functools.partial(check_and_alternate, ServerOptions(**vars(given)))
-    program = str(PROGRAMS / "main_alternate.py")
-    run_command(program, settings, start, own, runs_here=False)
+    own = [arg for arg in argv if arg not in settings]
+    run_command(str(PROGRAMS / "main_alternate.py"), settings, start, own, runs_here=False)

@@ -25,9 +25,10 @@ from recipe.hint.methods import BASELINE, METHODS, RELEASED
 from recipe.run.ending import errors_in_one_line
 from recipe.run.errors import ConfigError
 from recipe.run.whole_file import write_whole
+from recipe.study.runs import Run, read_run
+from recipe.study.tables import markdown
 
 MANAGER = "recipe.study.bench_trainer.BenchManager"
-ROWS_FILE = "bench.jsonl"  # in the run's folder: one row per step
 Row = Mapping[str, Any]
 # Column of the table -> the number's name and form.
 _COLUMNS = {
@@ -41,6 +42,7 @@ _COLUMNS = {
     "tok/s": ("tokens_per_s", ".0f"),
     "all wrong": ("unresolved_share", ".0%"),
 }
+_RATIOS = ("rollout", "token", "step")
 
 
 @dataclass
@@ -75,15 +77,14 @@ def split_arguments(argv: Sequence[str]) -> tuple[list[str], BenchSettings]:
         merged = OmegaConf.merge(OmegaConf.structured(BenchSettings), OmegaConf.from_dotlist(own))
     except OmegaConfBaseException as error:
         raise ConfigError(f"bench.{', bench.'.join(own)}: {str(error).splitlines()[0]}") from error
-    settings = OmegaConf.to_object(merged)
-    assert isinstance(settings, BenchSettings)
-    if BASELINE not in settings.arms or not METHODS.keys() >= {*settings.arms}:
+    settings: Any = OmegaConf.to_object(merged)
+    is_known = BASELINE in settings.arms and METHODS.keys() >= {*settings.arms}
+    if not is_known or settings.steps < 1 or settings.warmup < 0:
         raise ConfigError(
             f"bench.arms={settings.arms} must name {BASELINE}, which the others are compared "
-            f"with, and methods among {', '.join(METHODS)}"
+            f"with, and methods among {', '.join(METHODS)}; bench.steps={settings.steps} must be "
+            f"at least 1, bench.warmup={settings.warmup} at least 0"
         )
-    if settings.steps < 1 or settings.warmup < 0:
-        raise ConfigError(f"bench.steps={settings.steps} must be at least 1, bench.warmup 0")
     return rest, settings
 
 
@@ -114,11 +115,43 @@ def bench_of(config: DictConfig) -> BenchSettings:
     return BenchSettings(**node)
 
 
+def rows_of(run: Run, bench: BenchSettings) -> list[Row]:
+    """Return what each step of a run cost, in seconds and tokens."""
+    records: dict[int, list[Row]] = {}
+    for record in run.records():
+        records.setdefault(record["step"], []).append(record)
+    rows = []
+    for (arm, number), row in zip(bench.slots(), run.training, strict=True):
+        step_s, rollout_s, update_s = (
+            row[f"timing_s/{name}"] for name in ("step", "gen", "update_actor")
+        )
+        own = records[row["step"]]
+        at_zero = [each["rounds"][0] for each in own if each["rounds"][0]["level"] == 0]
+        accepted = sum(each["trained_tokens"] for each in own)
+        rows.append(
+            {
+                "arm": arm,
+                "round": number,
+                "is_counted": number > bench.warmup,
+                "step_s": step_s,
+                "rollout_s": rollout_s,
+                "update_s": update_s,
+                "other_s": step_s - rollout_s - update_s,
+                "level0": len(at_zero),
+                "unresolved": sum(not any(each["accuracies"]) for each in at_zero),
+                "accepted_tokens": accepted,
+                "discarded_tokens": row["hint/rollout_tokens"] - accepted,
+                "hint_tokens": row["hint/tokens"],
+            }
+        )
+    return rows
+
+
 def summary_of(rows: Sequence[Row]) -> dict[str, Any]:
     """Return means per method, and ratios to the baseline paired by round.
 
     Args:
-        rows: One per step, as ``bench.jsonl`` holds them; those not counted are left out.
+        rows: One per step; those not counted are left out.
 
     Returns:
         ``arms`` (name to numbers) and ``rounds``.
@@ -132,23 +165,20 @@ def summary_of(rows: Sequence[Row]) -> dict[str, Any]:
 
 
 def _arm(steps: Mapping[int, Row], base: Mapping[int, Row]) -> dict[str, Any]:
-    names = [name for name, value in next(iter(steps.values())).items() if name.endswith("_s")]
-    names += ["accepted_tokens", "discarded_tokens", "hint_tokens", "level0", "unresolved"]
+    names = next(iter(steps.values())).keys() - {"arm", "round", "is_counted"}
     result = {name: statistics.fmean(step[name] for step in steps.values()) for name in names}
-    pairs = [(step, base[number]) for number, step in steps.items()]
-    ratios = {
-        "rollout_ratio": [one["rollout_s"] / two["rollout_s"] for one, two in pairs],
-        "step_ratio": [one["step_s"] / two["step_s"] for one, two in pairs],
-        "token_ratio": [_tokens(one) / _tokens(two) for one, two in pairs],
+    result["tokens_per_s"] = _tokens(result) / result["rollout_s"]
+    result["unresolved_share"] = result["unresolved"] / (result["level0"] or 1)
+    costs = {
+        "rollout": lambda row: row["rollout_s"],
+        "token": _tokens,
+        "step": lambda row: row["step_s"],
     }
-    return result | {
-        "tokens_per_s": _tokens(result) / result["rollout_s"],
-        "unresolved_share": result["unresolved"] / (result["level0"] or 1),
-        **{
-            name: {"median": statistics.median(each), "min": min(each), "max": max(each)}
-            for name, each in ratios.items()
-        },
-    }
+    for name in _RATIOS:
+        each = [costs[name](step) / costs[name](base[number]) for number, step in steps.items()]
+        spread = {"median": statistics.median(each), "min": min(each), "max": max(each)}
+        result[f"{name}_ratio"] = spread
+    return result
 
 
 def _tokens(row: Row) -> float:
@@ -156,22 +186,15 @@ def _tokens(row: Row) -> float:
 
 
 def lines_of(summary: Mapping[str, Any]) -> list[str]:
-    """Return the tables for the console."""
-    lines = [f"{summary['rounds']} rounds, means per step"]
-    lines.append("".join([f"{'method':14}", *(f"{name:>10}" for name in _COLUMNS)]))
+    """Return the table for the console; ratios to the baseline as median [min, max]."""
+    head = ["method", *_COLUMNS, *(f"{name} to {BASELINE}" for name in _RATIOS)]
+    rows = []
     for name, arm in summary["arms"].items():
-        cells = (f"{format(arm[key], form):>10}" for key, form in _COLUMNS.values())
-        lines.append("".join([f"{name:14}", *cells]))
-    lines += ["", f"to {BASELINE}: median [min, max]"]
-    for name, arm in summary["arms"].items():
-        if name != BASELINE:
-            found = {what: arm[f"{what}_ratio"] for what in ("rollout", "token", "step")}
-            shown = (
-                f"{what} {each['median']:.2f} [{each['min']:.2f}, {each['max']:.2f}]"
-                for what, each in found.items()
-            )
-            lines.append("   ".join([f"{name:14}", *shown]))
-    return lines
+        spreads = [arm[f"{ratio}_ratio"] for ratio in _RATIOS]
+        shown = [f"{each['median']:.2f} [{each['min']:.2f}, {each['max']:.2f}]" for each in spreads]
+        cells = [format(arm[key], form) for key, form in _COLUMNS.values()]
+        rows.append([name, *cells, *shown])
+    return [f"{summary['rounds']} rounds, means per step; ratios: median", *markdown(head, rows)]
 
 
 def main() -> None:
@@ -199,10 +222,10 @@ def check_and_launch(bench: BenchSettings, config: DictConfig) -> None:
     from recipe.study.bench_trainer import BenchRunner
 
     config.actor_rollout_ref.actor.optim.lr = 0.0
-    rows = Path(config.hint.run_dir) / ROWS_FILE
-    rows.unlink(missing_ok=True)
     run_to_its_end(config, BenchRunner)
-    lines = rows.read_text(encoding="utf-8").splitlines()
-    summary = summary_of([json.loads(line) for line in lines])
-    write_whole(rows.with_suffix(".json"), json.dumps(summary, indent=1))
-    print("\n".join([*lines_of(summary), f"  in {rows.parent}"]), flush=True)
+    folder = Path(config.hint.run_dir)
+    rows = rows_of(read_run(folder), bench)
+    write_whole(folder / "bench.jsonl", "".join(f"{json.dumps(row)}\n" for row in rows))
+    summary = summary_of(rows)
+    write_whole(folder / "bench.json", json.dumps(summary, indent=1))
+    print("\n".join([*lines_of(summary), f"  in {folder}"]), flush=True)

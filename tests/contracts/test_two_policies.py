@@ -52,12 +52,10 @@ def run(composed_once, tmp_path, monkeypatch, capsys):
 @pytest.mark.parametrize(
     ("given", "says"),
     [
-        ("trainer.method=score", "has no solver and guide that take turns; give mlmt"),
+        ("trainer.method=score", "has no solver and guide that take turns"),
         ("hint.mlmt.guide=teacher hint.mlmt.train_guide=false", "hint.mlmt.guide=teacher does not"),
         ("trainer.save_freq=-1", "trainer.save_freq=-1 does not work with two policies"),
-        ("actor_rollout_ref.actor.optim.lr_scheduler_type=cosine", "cosine does not work"),
         ("--devices=0", "--devices '0' with trainer.device=cpu"),
-        ("--host=192.0.2.1 --port=1", "--host 192.0.2.1 --port 1 cannot be served at"),
         ("hint.mlmt.t_lowe=2", "did you mean hint.mlmt.t_low"),
         ("--prot=1", "--prot=1"),
     ],

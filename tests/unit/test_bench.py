@@ -37,7 +37,7 @@ def test_ratios_are_taken_round_by_round():
     assert sage["rollout_ratio"] == {"median": 2.5, "min": 2.0, "max": 3.0}
     assert sage["step_ratio"]["max"] == pytest.approx(2.2)
     assert sage["token_ratio"]["median"] == 2.0
-    assert any("rollout 2.50 [2.00, 3.00]" in line for line in lines_of(summary_of(ROWS)))
+    assert any("| 2.50 [2.00, 3.00] |" in line for line in lines_of(summary_of(ROWS)))
     # 400 tokens in 11 s of rollout; 4 of 16 groups all wrong.
     assert sage["tokens_per_s"] == pytest.approx(400 / 11)
     assert sage["unresolved_share"] == 0.25

@@ -1,5 +1,6 @@
 """Writes what a run leaves, without training, and asks its partner at every step."""
 
+import contextlib
 import json
 import os
 import sys
@@ -30,14 +31,16 @@ if given.get("trainer.eval_only") == "true":
     sys.exit()
 done = len(list(folder.glob("checkpoints/*/COMPLETE")))
 for step in range(done + 1, int(given["trainer.total_training_steps"]) + 1):
+    if given.get("hang") == f"{folder.name}-{step}":
+        (folder / "hangs").touch()
+        with contextlib.suppress(OSError):
+            partner()
+        time.sleep(600)
     asked = partner()
     with open(folder / "metrics.jsonl", "a") as metrics:
         metrics.write(
             json.dumps({"step": step, "hint/prompts": 1, "partner": asked, "given": given}) + "\n"
         )
-    if given.get("hang") == f"{folder.name}-{step}":
-        (folder / "hangs").touch()
-        time.sleep(600)
     if given.get("fail") == f"{folder.name}-{step}":
         sys.exit(3)
     if given.get("save") != "never":

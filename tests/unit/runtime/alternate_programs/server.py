@@ -13,24 +13,22 @@ parser.add_argument("--model", type=Path)
 parser.add_argument("--served-model-name", nargs="+")
 parser.add_argument("--host")
 parser.add_argument("--port", type=int)
-# What goes wrong: never answers; answers once; ends after the first answer.
-parser.add_argument("--fault", default="", choices=("", "deaf", "tired", "mortal"))
+# What goes wrong: never answers; ends at the first question after it answered.
+parser.add_argument("--fault", default="", choices=("", "deaf", "mortal"))
 given, _ = parser.parse_known_args()
 weights = given.model / "model.safetensors"
-looks = []
 
 
 class Handler(BaseHTTPRequestHandler):
     def do_GET(self):
-        if given.fault == "deaf" or (given.fault == "tired" and looks):
+        if given.fault == "deaf":
             time.sleep(600)
-        if given.fault == "mortal" and looks:
-            os._exit(5)
-        looks.append(self.path)
         self.send_response(200)
         self.end_headers()
 
     def do_POST(self):
+        if given.fault == "mortal":
+            os._exit(5)
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         assert body["model"] in given.served_model_name
         text = weights.read_text() if weights.is_file() else "base"
