@@ -12,7 +12,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from recipe import REPOSITORY
-from recipe.hint.adapter.chat_template import plain_ids
 from recipe.hint.hints.self_generated import hint_request
 from recipe.hint.methods.prompts import Feedback, Refine, Revise
 from recipe.hint.prompt import HINT_SYSTEM_PROMPT, Texts, with_hint
@@ -280,10 +279,10 @@ def test_a_solution_begun_at_the_end_of_a_line_has_the_tokens_of_the_whole_one(w
     # What the policy goes on from is what it would have said itself, token by token.
     made = base.build_tokenizer(world.task.pieces())
     for item in [*world.items("easy")[1][:20], *world.items("hard")[1][:20]]:
-        whole = plain_ids(made, item.solution)
+        whole = made(item.solution)["input_ids"]
         for place in (match.start() for match in re.finditer("\n", item.solution)):
             head, rest = item.solution[:place], item.solution[place:]
-            assert [*plain_ids(made, head), *plain_ids(made, rest)] == whole
+            assert [*made(head)["input_ids"], *made(rest)["input_ids"]] == whole
 
 
 @pytest.mark.parametrize(
