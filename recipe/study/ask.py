@@ -16,13 +16,13 @@ import functools
 import json
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import pyarrow.parquet as pq
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig
 
 from recipe import PROGRAMS
 from recipe.hint.methods import Method
@@ -31,18 +31,22 @@ from recipe.hint.samples import NO_SAMPLES
 from recipe.hint.schema import FINAL_HINT_FAILURES, ProblemState
 from recipe.hint.settings import settings_of, style_of
 from recipe.hint.turns import Decision, Round, Sample, Turn, at_level
-from recipe.problems.columns import make_row, read_problems, with_system, write_rows
+from recipe.problems.columns import make_row, read_problems, write_rows
 from recipe.problems.schema import Problem
 from recipe.run.arguments import Parser, text
+from recipe.run.config import files_of
 from recipe.run.errors import DataError
-from recipe.run.paths import DATA_FILES
+from recipe.run.paths import TRAIN, VAL
 from recipe.run.run_folder import RunFolder
 from recipe.run.task_runner import HintTaskRunner
 from recipe.run.watchdog import Watchdog
 from recipe.run.whole_file import write_whole
-from recipe.verify.schema import Kind
+from recipe.study.tables import printable
 
 ASKED_FILE = "asked.json"
+_SHOWN = 2  # different answers of a round, or courses of a conversation
+# (role, turn) from the first turn to the last one.
+_Talk = list[tuple[str, dict[str, Any]]]
 
 
 class EveryLevel(Method):
@@ -71,9 +75,8 @@ async def ask(problem: Problem, parts: RolloutParts) -> dict[str, Any]:
     played = EveryLevel(max_level=method.max_level) if method.uses_hints else method.validation()
     style = style_of(parts.settings, method)
     settings = replace(parts.settings, samples=NO_SAMPLES, style=style)
-    rollout = PromptRollout(
-        problem, ProblemState(), replace(parts, method=played, settings=settings)
-    )
+    parts = replace(parts, method=played, settings=settings)
+    rollout = PromptRollout(problem, ProblemState(), parts)
     record = (await rollout.run("ask", 0)).record
     rounds = [
         {
@@ -132,44 +135,32 @@ def main(argv: Sequence[str] | None = None) -> None:
     argv = sys.argv[1:] if argv is None else list(argv)
     given, settings = read_arguments(argv)
     own = [arg for arg in argv if arg not in settings]
-    run_command(
-        str(PROGRAMS / "main_ask.py"), settings, functools.partial(ask_and_show, given), own
-    )
+    start = functools.partial(ask_and_show, given)
+    run_command(str(PROGRAMS / "main_ask.py"), settings, start, own)
 
 
 def read_arguments(argv: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
     """Return the arguments, and the settings among them."""
-    parser = Parser(
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
+    as_is = argparse.RawDescriptionHelpFormatter
+    parser = Parser(description=__doc__, formatter_class=as_is, allow_abbrev=False)
     parser.add_argument("--id", help="of a problem in --file, or in data.val_files or train_files")
     parser.add_argument("--file", type=Path, help="a file that main_prepare.py wrote")
     parser.add_argument("--problem", type=text, metavar="TEXT", help="a problem of your own")
     parser.add_argument("--answer", type=text, metavar="A", help="its ground truth")
-    parser.add_argument("--solution", type=text, metavar="S", help="what hints are written from")
-    parser.add_argument("--kind", choices=get_args(Kind), help="default: maths")
-    parser.add_argument("--system-prompt", type=text, help="empty for none (default: the kind's)")
+    parser.add_argument("--solution", type=text, default="", help="what hints are written from")
     parser.add_argument("--all", action="store_true", help="show every response")
     given, settings = parser.parse_known_args(argv)
-    if (given.id is None) == (given.problem is None):
+    if (given.id is None) == (given.problem is None) or (given.problem and not given.answer):
         parser.error("give --id ID of a problem in a file, or --problem TEXT --answer A")
-    if given.problem is not None and not (given.answer or "").strip():
-        parser.error("--problem needs --answer A: the responses are graded by it")
     return given, settings
 
 
 def ask_and_show(given: argparse.Namespace, config: DictConfig) -> None:
     """Check the question and the settings, run, and print."""
     from recipe.run.launcher import run_to_its_end
-    from recipe.study.asked import asked_lines
-    from recipe.study.evaluate import apply_evaluation_mode
-    from recipe.study.evaluation_checks import idle_settings, preflight_evaluation
+    from recipe.study.evaluate import apply_evaluation_mode, preflight_evaluation
     from recipe.study.export import merge_model
 
-    for line in idle_settings(config, sys.argv[1:], asks=True):
-        print(line, flush=True)
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "question.parquet"
         write_question(given, config, file)
@@ -193,20 +184,91 @@ def write_question(given: argparse.Namespace, config: DictConfig, target: Path) 
         DataError: If no file has the id.
     """
     if given.problem is not None:
-        fields = {"solution": given.solution or "", "source": "ask", "kind": given.kind or "maths"}
-        row = make_row(given.problem, given.answer, **fields)
-        if given.system_prompt is not None:
-            row["prompt"] = with_system(row["prompt"], given.system_prompt)
+        row = make_row(given.problem, given.answer, solution=given.solution, source="ask")
         write_rows([row], target)
         return
-    files = [given.file] if given.file else []
-    for name in DATA_FILES[::-1] if not files else ():
-        found = OmegaConf.select(config, name) or []
-        files += [found] if isinstance(found, str) else found
-    for path in dict.fromkeys(files):
+    files = [given.file] if given.file else [*files_of(config, VAL), *files_of(config, TRAIN)]
+    for path in files:
         for number, problem in enumerate(read_problems(path)):
             if problem.id == given.id:
                 pq.write_table(pq.read_table(path).slice(number, 1), target)
                 return
-    names = " or ".join(map(str, dict.fromkeys(files)))
+    names = " or ".join(map(str, files))
     raise DataError(f"--id {given.id} is not in {names or 'a file: give --file F.parquet'}")
+
+
+def asked_lines(asked: dict[str, Any], *, shows_all: bool = False) -> list[str]:
+    """Return the problem, then every round with the conversations that end in it.
+
+    Args:
+        asked: What ``ask`` gave.
+        shows_all: Every response. Else one of each of two verdicts: a right one first, then the
+            most frequent.
+    """
+    lines = [f"problem {asked['id']}, gold answer {asked['answer']}", *_text(asked["problem"])]
+    if asked["solution"].strip():
+        lines += ["solution", *_text(asked["solution"])]
+    if asked["hint_calls"]:
+        cost = f"{asked['hint_calls']} responses, {asked['hint_tokens']} tokens"
+        lines.append(f"hints: asked for in {cost}")
+    rounds = asked["rounds"]
+    continued = {
+        tuple(turn["parent"]) for done in rounds for turn in done["turns"] if turn["parent"]
+    }
+    for number, done in enumerate(rounds):
+        lines += ["", _head(done)]
+        if done["hint"]:
+            lines.append(f"  hint{', holds the answer' if done['leaks'] else ''}")
+            lines += _text(done["hint"])
+        places = [(number, place) for place in range(len(done["turns"]))]
+        lines += _talks([_talk(rounds, at) for at in places if at not in continued], shows_all)
+    return [printable(line) for line in lines]
+
+
+def _head(done: dict[str, Any]) -> str:
+    turns = done["turns"]
+    graded = [turn for turn in turns if turn["score"] is not None]
+    head = f"level {done['level']}" if done["level"] else "no hint"
+    if done["prompt"] not in ("bare", "hinted"):
+        head = f"{done['role']}, {done['prompt'].replace('_', ' ')}"
+    right = sum(turn["score"] > 0 for turn in graded)
+    told = f"{right} of {len(graded)} right" if graded else f"{len(turns)} responses"
+    return f"{head}: {told if turns else done['hint_status'].replace('_', ' ')}"
+
+
+def _talk(rounds: Sequence[dict[str, Any]], at: tuple[int, int]) -> _Talk:
+    done = rounds[at[0]]
+    turn = done["turns"][at[1]]
+    before = _talk(rounds, tuple(turn["parent"])) if turn["parent"] else []
+    return [*before, (done["role"], turn)]
+
+
+def _talks(talks: Sequence[_Talk], shows_all: bool) -> Iterator[str]:
+    """Show one conversation of each course, right ones first, and count the rest."""
+    groups: dict[object, list[_Talk]] = {}
+    for number, talk in enumerate(talks):
+        groups.setdefault(number if shows_all else _course(talk), []).append(talk)
+    in_order = sorted(groups.values(), key=lambda each: (not each[0][-1][1]["score"], -len(each)))
+    count = len(in_order) if shows_all else _SHOWN
+    for group in in_order[:count]:
+        yield f"  {f'{len(group)} x ' if len(group) > 1 else ''}{_course(group[0])}"
+        for role, turn in group[0]:
+            cut = ", cut off" if turn["is_truncated"] else ""
+            yield f"  {role} ({turn['tokens']} tokens{cut})"
+            yield from _text(turn["response"])
+    if rest := in_order[count:]:
+        yield "  and " + ", ".join(f"{len(group)} x {_course(group[0])}" for group in rest)
+
+
+def _course(talk: _Talk) -> str:
+    """Say what each turn came to, of several who spoke."""
+    verdicts = [
+        f"{turn['reason'].replace('_', ' ')} {turn['extracted']}".strip() for _, turn in talk
+    ]
+    if len(talk) == 1:
+        return verdicts[0]
+    return ", then ".join(f"{role} {said}" for (role, _), said in zip(talk, verdicts, strict=True))
+
+
+def _text(text: str) -> Iterator[str]:
+    return (f"    {line}" for line in text.strip().splitlines() or ["(empty)"])

@@ -1,17 +1,12 @@
 """Estimators and 95 % intervals for P problems with K responses each, and for S training seeds.
 
-Problems are the independent draws; the K responses to one problem are a cluster (Miller 2024,
-arXiv:2411.00640). Covered: which problems a benchmark happens to hold, and the luck of sampling.
-Not covered: the prompt, the verifier, and with one run the training.
+The K responses to one problem are a cluster (Miller 2024, arXiv:2411.00640). Not covered: the
+prompt, the verifier, and with one run the training.
 
-Where S runs answer the same problems, seeds and problems are both drawn, so the spread of each
-enters the variance: it is estimated as Vs + Vp - Vsp, where Vs and Vp are those of the mean over
-seeds and over problems, and Vsp what both count (the variance of the residuals over S P). It is
-never taken to be below any of the three. The interval has Satterthwaite's degrees of freedom: few
-where the seeds differ more than the problems do. Sources: Cameron, Gelbach and Miller 2011, J. Bus.
-Econ. Stat. 29 (two-way clustering); Satterthwaite 1946, Biometrics 2.
-
-All raise a ``ValueError`` where there is nothing to estimate from.
+Where S runs answer the same problems, the variance is Vs + Vp - Vsp, where Vs and Vp are those of
+the mean over seeds and over problems, and Vsp what both count (the variance of the residuals over
+S P); never below any of the three. The interval has Satterthwaite's degrees of freedom. Sources:
+Cameron, Gelbach and Miller 2011, J. Bus. Econ. Stat. 29; Satterthwaite 1946, Biometrics 2.
 """
 
 from __future__ import annotations
@@ -73,8 +68,6 @@ def majority_score(keys_K: Sequence[str], scores_K: Sequence[float]) -> float:
 @functools.lru_cache(maxsize=256)
 def t_quantile(degrees: int) -> float:
     """Return Student's t for a two-sided 95 % interval."""
-    if degrees < 1:
-        raise ValueError(f"degrees={degrees} must be at least 1")
 
     def excess(t: Any) -> Any:
         return _t_outside(t, degrees) - (1 - _LEVEL)
@@ -102,12 +95,7 @@ def holm(probabilities: Sequence[float]) -> list[float]:
 def wilson_interval(
     share: float, count: float, quantile: float = _NORMAL_QUANTILE
 ) -> tuple[float, float]:
-    """Return Wilson's interval of a share of ``count`` independent draws.
-
-    Source: Wilson 1927, J. Am. Stat. Assoc. 22.
-    """
-    if count <= 0:
-        raise ValueError(f"count={count} must be positive")
+    """Return Wilson's interval of a share of ``count`` independent draws."""
     weight = quantile * quantile / count
     centre = (share + weight / 2) / (1 + weight)
     half = math.sqrt(weight * (share * (1 - share) + weight / 4)) / (1 + weight)
@@ -115,29 +103,28 @@ def wilson_interval(
 
 
 def clustered_mean(means_P: npt.ArrayLike, num_responses: int) -> Estimate:
-    """Estimate the mean score over problems, its interval clustered by problem.
+    """Estimate the mean of the problems' scores, each in [0, 1] and the mean of K responses.
 
     The clustered variance says how many independent draws the responses are worth, at most P * K;
     Wilson's interval is taken at that number, with Student's t on P - 1 degrees. Unlike mean +- t *
     error it stays in [0, 1], is not of width zero when all problems have one score, and holds its
     level with few or very hard problems. It is all of [0, 1] for a single problem.
 
-    Source: clustering, Miller 2024, arXiv:2411.00640; Wilson's interval at the effective sample
-    size, Dean and Pagano 2015, J. Surv. Stat. Methodol. 3.
-
-    Args:
-        means_P: Mean score of each problem's K responses, in [0, 1].
-        num_responses: K.
+    Source: Wilson's interval at the effective sample size, Dean and Pagano 2015, J. Surv. Stat.
+    Methodol. 3.
     """
-    means_P = _array(means_P, 1)
-    num_problems, mean = len(means_P), float(means_P.mean())
-    if num_problems == 1:
+    means_P = np.asarray(means_P, dtype=np.float64)
+    mean, count, degrees = float(means_P.mean()), float(len(means_P)), len(means_P) - 1
+    if not degrees:
         return Estimate(mean, 0.0, 1.0)
-    count: float = num_problems
     if np.ptp(means_P) > _SAME:
-        variance = float(means_P.var(ddof=1)) / num_problems
-        count = min(mean * (1 - mean) / variance, num_problems * num_responses)
-    low, high = wilson_interval(mean, count, t_quantile(num_problems - 1))
+        variance = float(means_P.var(ddof=1)) / count
+        count = min(mean * (1 - mean) / variance, count * num_responses)
+    return _share(mean, count, degrees)
+
+
+def _share(mean: float, count: float, degrees: int) -> Estimate:
+    low, high = wilson_interval(mean, count, t_quantile(degrees))
     return Estimate(mean, min(low, mean), max(high, mean))
 
 
@@ -145,10 +132,9 @@ def paired_mean(differences_P: npt.ArrayLike) -> Estimate:
     """Estimate the mean difference of two runs on the same problems, mean +- t * error.
 
     Differences are in [-1, 1]. When all are the same number there is no error to estimate; then the
-    ends allow for the share of other problems, 1 - 0.025 ** (1 / P), that P draws can miss (Clopper
-    and Pearson 1934). Source: paired differences of clustered scores, Miller 2024.
+    ends allow for the share of other problems that P draws can miss. Source: Miller 2024.
     """
-    differences_P = _array(differences_P, 1)
+    differences_P = np.asarray(differences_P, dtype=np.float64)
     num_problems, mean = len(differences_P), float(differences_P.mean())
     if np.ptp(differences_P) <= _SAME:
         unseen = _unseen_share(num_problems)
@@ -191,10 +177,9 @@ def turn_metrics(facts_P: Mapping[str, Sequence[Mapping[str, float]]]) -> dict[s
             turns branch, those of its first turns (``mean_facts``).
 
     Returns:
-        ``acc_t1`` and ``acc_t2`` (the last turn), ``delta``, ``wrong_to_right`` and
-        ``right_to_wrong`` (shares of all), ``unchanged`` (the same answer), each with ``_low`` and
-        ``_high``; ``overlap``, and ``conversations``, their number without those that are not known
-        (NaN). Empty without conversations.
+        ``acc_t1`` and ``acc_t2`` (the last turn), ``delta``, ``wrong_to_right``,
+        ``right_to_wrong``, ``unchanged``, each with ``_low`` and ``_high``; ``overlap``, and
+        ``conversations``, the number of those that are known (not NaN). Empty without any.
     """
     known_P = [
         [each for each in found if not math.isnan(each["delta"])] for found in facts_P.values()
@@ -217,10 +202,9 @@ def turn_metrics(facts_P: Mapping[str, Sequence[Mapping[str, float]]]) -> dict[s
 def crossed_share(means_SP: npt.ArrayLike, num_responses: int) -> Estimate:
     """Estimate a share over seeds and problems; Wilson's interval at the effective number of draws.
 
-    With one seed the interval is over problems alone (:func:`clustered_mean`), of which it takes
-    the arguments.
+    With one seed the interval is over problems alone (:func:`clustered_mean`).
     """
-    means_SP = _array(means_SP, 2)
+    means_SP = np.asarray(means_SP, dtype=np.float64)
     num_seeds, num_problems = means_SP.shape
     if num_seeds == 1 or num_problems == 1:
         return clustered_mean(means_SP.mean(axis=0), num_seeds * num_responses)
@@ -230,10 +214,8 @@ def crossed_share(means_SP: npt.ArrayLike, num_responses: int) -> Estimate:
     if np.ptp(means_SP) > _SAME:
         variance, degrees = _variance(means_SP)
         count = min(mean * (1 - mean) / variance, means_SP.size * num_responses)
-    if count <= 0:  # the mean is 0 or 1 but for rounding
-        count = num_problems
-    low, high = wilson_interval(mean, count, t_quantile(degrees))
-    return Estimate(mean, min(low, mean), max(high, mean))
+    # Not above 0 where the mean is 0 or 1 but for rounding.
+    return _share(mean, count if count > 0 else num_problems, degrees)
 
 
 def crossed_difference(differences_SP: npt.ArrayLike) -> Estimate:
@@ -243,7 +225,7 @@ def crossed_difference(differences_SP: npt.ArrayLike) -> Estimate:
     (:func:`paired_mean`). Where only some problems have another difference than most, it allows for
     the share of such problems that P draws can miss, in proportion to those that have none.
     """
-    differences_SP = _array(differences_SP, 2)
+    differences_SP = np.asarray(differences_SP, dtype=np.float64)
     if np.ptp(differences_SP) <= _SAME:
         return paired_mean(differences_SP[0])
     mean = float(differences_SP.mean())
@@ -263,9 +245,7 @@ def crossed_p(differences_SP: npt.ArrayLike) -> float:
     It is below 0.05 where the interval of :func:`crossed_difference` leaves 0 out: the larger p
     value of Student's t and of problems that were not drawn and could make the mean 0.
     """
-    differences_SP = _array(differences_SP, 2)
-    if min(differences_SP.shape) < 2:
-        raise ValueError(f"expected two seeds and problems, got shape {differences_SP.shape}")
+    differences_SP = np.asarray(differences_SP, dtype=np.float64)
     distance, num_problems = abs(float(differences_SP.mean())), differences_SP.shape[1]
     if np.ptp(differences_SP) <= _SAME:  # unseen problems differ by 1 the other way: d / (1 + d)
         return _missed_p(distance / (1 + distance), num_problems)
@@ -307,10 +287,3 @@ def _variance(values_SP: npt.NDArray[np.float64]) -> tuple[float, int]:
     degrees = min(variance**2 / spread, values_SP.size)
     # Of a sum they are never fewer than of its worst term; what is taken off can bring 2 to 1.99.
     return variance, max(min(values_SP.shape) - 1, int(degrees))
-
-
-def _array(values: npt.ArrayLike, ndim: int) -> npt.NDArray[np.float64]:
-    found = np.asarray(values, dtype=np.float64)
-    if found.ndim != ndim or not found.size:
-        raise ValueError(f"expected values of problems in {ndim} dimensions, got {found.shape}")
-    return found

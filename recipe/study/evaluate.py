@@ -17,17 +17,24 @@ from recipe.hint.adapter.hint_sources import teacher_of
 from recipe.hint.methods import METHODS
 from recipe.hint.rollout import RolloutParts
 from recipe.hint.samples import NO_SAMPLES
-from recipe.hint.settings import build_method, evaluated_method, read_texts, settings_of
+from recipe.hint.settings import (
+    build_method,
+    evaluated_method,
+    read_texts,
+    settings_of,
+    unread_settings,
+)
 from recipe.problems.columns import read_problems
+from recipe.run.checkpoints import MERGED, checkpoint_of, model_files
+from recipe.run.config import ROLLOUT, check, setting
 from recipe.run.launcher import run_to_its_end
 from recipe.run.machine import describe_machine
-from recipe.run.paths import evaluation_folder
+from recipe.run.paths import VAL, evaluation_folder, local_path
 from recipe.run.run_folder import RunFolder
 from recipe.run.task_runner import HintTaskRunner, prepare_verl
 from recipe.run.watchdog import Liveness, Watchdog, WatchedEngine
 from recipe.run.whole_file import write_whole
 from recipe.study.draw import (
-    Progress,
     check_settings_unchanged,
     draw_responses,
     evaluation_settings,
@@ -39,7 +46,7 @@ from recipe.study.draw import (
 from recipe.study.responses import resume_responses
 from recipe.study.results import write_results
 
-_SAMPLING = ("temperature", "top_p", "top_k", "max_tokens", "seed")
+_SAMPLING = ("temperature", "top_p", "top_k", "n")
 
 
 def check_and_evaluate(config: DictConfig, argv: Sequence[str]) -> None:
@@ -48,12 +55,10 @@ def check_and_evaluate(config: DictConfig, argv: Sequence[str]) -> None:
     Raises:
         HintError: If it failed; the message is the first reason any of its processes left.
     """
-    from recipe.study.evaluation_checks import idle_settings, preflight_evaluation
     from recipe.study.export import merge_model
 
-    idle = idle_settings(config, argv)
     apply_evaluation_mode(config, evaluated_method(config))
-    print("\n".join([*preflight_evaluation(config, argv), *idle]), flush=True)
+    print("\n".join(preflight_evaluation(config, argv)), flush=True)
     if config.preflight_only:
         return
     merge_model(config)
@@ -68,23 +73,89 @@ def apply_evaluation_mode(config: DictConfig, method: str, name: str = "evaluati
 
     ``method`` is what is played, and ``name`` what a folder begins with that was not named.
     """
-    rollout = config.actor_rollout_ref.rollout
+    trainer, rollout = config.trainer, config.actor_rollout_ref.rollout
     # Values that are not numbers are refused afterwards, with the other checks of numbers.
-    num_devices = (config.trainer.nnodes or 1) * (config.trainer.n_gpus_per_node or 1)
+    num_devices = (trainer.nnodes or 1) * (trainer.n_gpus_per_node or 1)
     with open_dict(config):
-        trainer: Any = OmegaConf.to_container(config.trainer, resolve=False)
-        if trainer["experiment_name"] == "${trainer.method}-${now:%Y%m%d-%H%M%S}":
-            config.trainer.experiment_name = f"{name}-${{now:%Y%m%d-%H%M%S}}"
-        config.trainer.method = method
+        given: Any = OmegaConf.to_container(trainer, resolve=False)
+        if given["experiment_name"] == "${trainer.method}-${now:%Y%m%d-%H%M%S}":
+            trainer.experiment_name = f"{name}-${{now:%Y%m%d-%H%M%S}}"
+        trainer.method = method
         config.data.train_files = config.data.val_files
         # No trainer: the replicas have the devices to themselves and read the weights they serve.
-        config.trainer.save_freq = config.trainer.test_freq = -1
+        trainer.save_freq = trainer.test_freq = -1
         config.data.train_batch_size = config.actor_rollout_ref.actor.ppo_mini_batch_size = (
             num_devices
         )
-        rollout.nnodes = config.trainer.nnodes
-        rollout.n_gpus_per_node = config.trainer.n_gpus_per_node
+        rollout.nnodes, rollout.n_gpus_per_node = trainer.nnodes, trainer.n_gpus_per_node
         rollout.load_format = "auto"
+
+
+def preflight_evaluation(config: DictConfig, argv: Sequence[str] = ()) -> list[str]:
+    """Check an evaluation's settings, machine, data and model in seconds; write nothing.
+
+    ``rollout.seed`` is derived, where it is verl's.
+
+    Returns:
+        Lines that say what will run.
+    """
+    from recipe.hint.adapter.preflight import data
+    from recipe.hint.adapter.preflight import run as preflight
+    from recipe.hint.adapter.preflight.model import MODEL, load_model
+    from recipe.hint.adapter.preflight.settings import check_values, read_sizes
+    from recipe.hint.command.aliases import given_settings
+    from recipe.run.devices import check_machine
+    from recipe.run.resume import check_places
+
+    given, (config, settings) = config, preflight.resolved(config)
+    method = build_method(config.trainer, settings)
+    warnings = preflight.check_teacher(config, method, settings)
+    data.check_given(config, (VAL, MODEL))
+    check_values(config)
+    read_sizes(config)
+    adapter = setting(config, "actor_rollout_ref.model.lora_adapter_path")
+    told = f"lora_adapter_path={adapter}: an evaluation serves the weights of {MODEL} alone; give"
+    check(not adapter, f"{told} a checkpoint, or a folder with the adapter merged")
+    preflight.check_reward(config, settings)
+    unchecked = check_machine(config)
+    check_places(config)
+    files = data.read_files(config, VAL, by_source=True)  # a benchmark may be spread over files
+    served, has_weights = local_path(str(setting(config, MODEL))), True
+    with_files = config.copy()
+    if checkpoint := checkpoint_of(served):  # the replicas will read what is merged later
+        served = str(checkpoint / MERGED)
+        folder, has_weights = model_files(checkpoint)
+        with_files.actor_rollout_ref.model.path = str(folder)
+    model = load_model(with_files, has_weights=has_weights)
+    lengths = data.check_lengths(config, model, val=files)
+    data.check_conversations(config, method, model, read_texts(settings), files)
+    config.actor_rollout_ref.model.path = served
+    drawn_with = evaluation_settings(config, played_turns(config))
+    check_settings_unchanged(evaluation_folder(config), drawn_with)
+    preflight.seed_engines(given, config, argv)
+    val = config.actor_rollout_ref.rollout.val_kwargs
+    total = val.n * sum(len(file.problems) for file in files)
+    plays = "without hints"
+    if method.is_multi_turn:
+        plays = f"conversations of {config.trainer.method}, scored by their last turn"
+    options = given_settings(argv)
+    idle = {*unread_settings(config.trainer.method, options, settings), "data.val_max_samples"}
+    idle |= {f"{ROLLOUT}.{name}" for name in _SAMPLING}
+    if told := ", ".join(f"{name}={options[name]}" for name in options if name in idle):
+        warnings.append(f"without effect here, where {ROLLOUT}.val_kwargs samples: {told}")
+    warnings += [*preflight.model_warnings(method, files), *lengths.warnings]
+    return [
+        f"evaluate  {plays}",
+        preflight.model_line(served, model),
+        *(f"problems  {file.summary()}" for file in files),
+        f"samples   {val.n} of each, {total} in all, T={val.temperature} top_p={val.top_p}, "
+        f"seed {settings.seed}",
+        preflight.lengths_line(config, lengths, settings, method),
+        preflight.devices_line(config),
+        f"folder    {settings.run_dir}",
+        *unchecked,
+        *(f"warning: {line}" for line in warnings),
+    ]
 
 
 def played_turns(config: DictConfig) -> dict[str, Any] | None:
@@ -115,7 +186,7 @@ class EvaluationRunner(HintTaskRunner):
 
     def _run(self, config: DictConfig, folder: RunFolder, watchdog: Watchdog) -> dict[str, Any]:
         target, turns = evaluation_folder(config), played_turns(config)
-        settings = evaluation_settings(config, list(config.data.val_files), turns)
+        settings = evaluation_settings(config, turns)
         check_settings_unchanged(target, settings)  # again: a checkpoint is merged now
         write_settings(target, settings)
         write_whole(target / "machine.json", json.dumps(describe_machine(), indent=1))
@@ -125,7 +196,6 @@ class EvaluationRunner(HintTaskRunner):
         total = len(problems) * settings["num_samples"]
         if missing < total:
             folder.say(f"{total - missing} of {total} samples are on disk")
-        progress = Progress(target, folder.say, total=total, done=total - missing)
         if jobs:
             folder.say("starting the vLLM replicas ...")
             replicas = start_replicas(config, watchdog)
@@ -134,25 +204,16 @@ class EvaluationRunner(HintTaskRunner):
                 rows_of: Any = partial(graded_rows, engine=engine, seed=config.hint.seed)
                 if turns:
                     rows_of = partial(played_rows, parts=parts_of_turns(config, engine))
-                drawing = draw_responses(
-                    jobs,
-                    rows_of,
-                    folder=target,
-                    concurrency=problems_in_flight(config),
-                    progress=progress,
+                at_once = problems_in_flight(config)
+                asyncio.run(
+                    draw_responses(
+                        jobs, rows_of, folder=target, concurrency=at_once, say=folder.say
+                    )
                 )
-                asyncio.run(drawing)
         ids: dict[str, list[str]] = {}
         for problem in problems:
             ids.setdefault(problem.data_source, []).append(problem.id)
-        write_results(
-            target,
-            ids,
-            model=settings["model"],
-            sampling={name: settings[name] for name in _SAMPLING},
-            num_responses=settings["num_samples"],
-            wall_s=progress.seconds,
-        )
+        write_results(target, ids, settings)
         return {"drawn": missing}
 
 

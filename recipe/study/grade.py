@@ -1,4 +1,4 @@
-"""Grade responses made elsewhere: ``main_grade.py IN.jsonl[.gz] OUT.jsonl[.gz]``.
+"""Grade responses made elsewhere: ``main_grade.py IN.jsonl OUT.jsonl``.
 
 A row holds ``id``, ``kind`` (maths, choice or program), ``response`` and ``answer``, or for a
 program ``tests``; ``problem``, the problem's text, and ``prompt``, the conversation as a text or
@@ -10,75 +10,68 @@ turns, are optional. The output has the same rows in the same order with ``score
 from __future__ import annotations
 
 import argparse
-import gzip
 import itertools
 import json
 import logging
 import os
 import sys
-import zlib
-from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import Future
-from contextlib import nullcontext
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
+from pydantic import BaseModel, ConfigDict, ValidationError
 from tqdm import tqdm
 
 from recipe.run.arguments import Parser
 from recipe.run.ending import errors_in_one_line
 from recipe.run.errors import DataError
-from recipe.run.typed import finite
+from recipe.run.typed import finite, read_json
 from recipe.run.whole_file import whole_file
-from recipe.study.grade_rows import GradeRow, read_row
-from recipe.verify.options import GradeOptions
+from recipe.verify.answer import formats_asked_for
+from recipe.verify.choice import read_letter
+from recipe.verify.options import GradeOptions, Isolation
 from recipe.verify.pool.workers import VerifierPool
-from recipe.verify.schema import UNGRADED, Verdict
+from recipe.verify.programs.tests import with_entry_point
+from recipe.verify.schema import UNGRADED, AnswerFormat, Item, Kind, Verdict
 
-# Rows in the air: enough to keep the workers busy beside a slow grade, and little memory.
-_CHUNK_ROWS = 32
-_MAX_CHUNKS = 64
+_CHUNK_ROWS = 2048  # graded together: enough to keep all workers busy
+_EXCERPT_CHARS = 200
 _ADDED = ("score", "reason", "extracted", "basis", "ignored")
-_BAD = Verdict(0.0, "error")
+_BAD = "bad rows"
 
 
-def read_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
-    """Read the command line; what cannot be used ends the program with a message."""
-    options = GradeOptions()
-    parser = Parser(description=str(__doc__).splitlines()[0])
-    parser.add_argument("input", type=Path, metavar="IN.jsonl", help="one JSON object per line")
-    parser.add_argument("output", type=Path, metavar="OUT.jsonl")
-    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, metavar="N")
-    parser.add_argument(
-        "--timeout-s", type=finite, default=10.0, help="processor time of one grade"
-    )
-    parser.add_argument(
-        "--answer-format",
-        default=options.answer_format,
-        help="auto|boxed|hashes|tags|line; auto: a box, else what the row's prompt asks for",
-    )
-    parser.add_argument("--isolation", default=options.program_isolation, help="full|partial|none")
-    given = parser.parse_args(argv)
-    for option in ("workers", "timeout_s"):
-        if getattr(given, option) <= 0:
-            parser.error(f"--{option.replace('_', '-')} must be above 0")
-    if given.output.exists() and given.input.exists() and given.output.samefile(given.input):
-        parser.error(f"{given.output}: the same file as IN.jsonl; name another OUT.jsonl")
-    return given
+class _Row(BaseModel):
+    model_config = ConfigDict(strict=True, allow_inf_nan=False)
+
+    response: str
+    answer: str | int | float = ""
+    kind: Kind = "maths"
+    problem: str = ""
+    prompt: Any = ""
+    is_truncated: bool | None = None
+    tests: str | list[str] = ""
+    test_imports: str | list[str] = ""
+    entry_point: str = ""
 
 
 @errors_in_one_line(hears_sigterm=True)
 def main(argv: Sequence[str] | None = None) -> None:
     """Grade a file; the exit code says whether every row was graded."""
     logging.basicConfig(level=logging.ERROR, format="%(message)s")
-    given = read_arguments(argv)
+    parser = Parser(description=str(__doc__), formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("input", type=Path, metavar="IN.jsonl", help="one JSON object per line")
+    parser.add_argument("output", type=Path, metavar="OUT.jsonl")
+    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, metavar="N")
+    parser.add_argument("--timeout-s", type=finite, default=10.0, help="processor time of a grade")
+    parser.add_argument("--answer-format", default="auto", choices=get_args(AnswerFormat))
+    parser.add_argument(
+        "--isolation", default=GradeOptions.program_isolation, choices=get_args(Isolation)
+    )
+    given = parser.parse_args(argv)
     options = GradeOptions(answer_format=given.answer_format, program_isolation=given.isolation)
-    try:
-        with VerifierPool(given.workers, given.timeout_s, options=options) as pool:
-            counts = grade_file(pool, given.input, given.output)
-    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise DataError(f"{given.input}: not a whole gzip file: {error}") from error
+    with VerifierPool(given.workers, given.timeout_s, options=options) as pool:
+        counts = grade_file(pool, given.input, given.output)
     for kind in sorted({kind for kind, _ in counts}):
         print(_summary(kind, {reason: n for (each, reason), n in counts.items() if each == kind}))
     if not counts:
@@ -90,50 +83,73 @@ def grade_file(pool: VerifierPool, source: Path, target: Path) -> Counter[tuple[
     """Write the rows of a file with their verdicts; return how many have a kind and a reason.
 
     Raises:
-        DataError: If no line is a JSON object; nothing is written then.
+        DataError: If no row can be graded; nothing is written then.
     """
     counts: Counter[tuple[str, str]] = Counter()
-    fault, are_read = "", False
-    with _opened(source) as lines, whole_file(target) as place, _packed(place, target) as file:
-        # None: shown on a terminal only.
-        for row, verdict in tqdm(_graded(pool, lines), unit=" rows", disable=None, desc="grading"):
-            result = {**row.fields, **{name: getattr(verdict, name) for name in _ADDED}}
-            result |= {"message": row.message} if row.item is None else {}
+    fault = ""
+    with source.open("rb") as lines, whole_file(target) as file:
+        rows = (_read_row(line, number) for number, line in enumerate(lines, 1) if line.strip())
+        for fields, item, verdict in tqdm(
+            _graded(pool, rows), unit=" rows", disable=None, desc="grading"
+        ):
+            result = {**fields, **{name: getattr(verdict, name) for name in _ADDED}}
             file.write((json.dumps(result) + "\n").encode())
-            counts[row.kind, verdict.reason] += 1
-            fault = fault or row.message
-            are_read = are_read or row.is_object
-        if fault and not are_read:
-            raise DataError(f"{source}: no line is a JSON object; {fault}")
+            counts[item.kind if item else _BAD, verdict.reason] += 1
+            fault = fault or ("" if item else fields["message"])
+        if counts and counts.keys() <= {(_BAD, "error")}:
+            raise DataError(f"{source}: no row can be graded; {fault}")
     return counts
 
 
-def _opened(path: Path) -> Any:
-    return gzip.open(path, "rb") if path.suffix.lower() == ".gz" else path.open("rb")
+def _graded(
+    pool: VerifierPool, rows: Iterator[tuple[dict[str, Any], Item | None]]
+) -> Iterator[tuple[dict[str, Any], Item | None, Verdict]]:
+    while chunk := list(itertools.islice(rows, _CHUNK_ROWS)):
+        sound = [(item, str(fields.get("id", ""))) for fields, item in chunk if item]
+        found = pool.grade_many_blocking([item for item, _ in sound], [name for _, name in sound])
+        verdicts = iter(found)
+        for fields, item in chunk:
+            yield fields, item, next(verdicts) if item else Verdict(0.0, "error")
 
 
-def _packed(file: Any, path: Path) -> Any:
-    """Return what packs into ``file`` where the name says so; equal rows give equal bytes."""
-    is_packed = path.suffix.lower() == ".gz"
-    return gzip.GzipFile("", "wb", fileobj=file, mtime=0) if is_packed else nullcontext(file)
+def _read_row(line: bytes, number: int) -> tuple[dict[str, Any], Item | None]:
+    """Return what a line holds and what to grade of it; without, a ``message`` says why."""
+    try:
+        fields = read_json(line)
+        if not isinstance(fields, dict):
+            raise ValueError(f"expected a JSON object, got {type(fields).__name__}")
+    except ValueError as error:
+        text = line[:_EXCERPT_CHARS].decode("utf-8", "replace").strip()
+        return {"line": text, "message": f"line {number} is not JSON: {error}"}, None
+    try:
+        return fields, read_item(fields)
+    except ValidationError as error:
+        first = error.errors()[0]
+        fault = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+    except ValueError as error:
+        fault = str(error)
+    return {**fields, "message": f"line {number}: {fault}"}, None
 
 
-def _graded(pool: VerifierPool, lines: Iterable[bytes]) -> Iterator[tuple[GradeRow, Verdict]]:
-    """Yield rows with their verdicts, in order; later rows are graded meanwhile."""
-    waiting: deque[tuple[list[GradeRow], Future[list[Verdict]]]] = deque()
-    rows = (read_row(line, number) for number, line in enumerate(lines, 1) if line.strip())
-    while True:
-        chunk = list(itertools.islice(rows, _CHUNK_ROWS))
-        if chunk:
-            sound = [(row.item, str(row.fields.get("id", ""))) for row in chunk if row.item]
-            verdicts = pool.submit([item for item, _ in sound], [name for _, name in sound])
-            waiting.append((chunk, verdicts))
-        while waiting and (not chunk or len(waiting) >= _MAX_CHUNKS):
-            done, future = waiting.popleft()
-            found = iter(future.result())
-            yield from ((row, next(found) if row.item else _BAD) for row in done)
-        if not chunk:
-            return
+def read_item(fields: Mapping[str, Any]) -> Item:
+    """Return what to grade of a row; ``ValueError`` where something is wrong or missing."""
+    row = _Row.model_validate(fields)
+    if row.tests and row.kind != "program":
+        raise ValueError(f"kind={row.kind} has tests; give answer, or kind=program")
+    answer = str(row.answer)
+    if row.tests:
+        parts = [row.test_imports, row.tests]
+        lines = [each for part in parts for each in ([part] if isinstance(part, str) else part)]
+        answer = with_entry_point("\n".join(lines), row.entry_point)
+    if not answer.strip():
+        raise ValueError("answer is empty; give the gold answer")
+    if row.kind == "choice" and not read_letter(answer):
+        raise ValueError(f"answer={answer!r} must be one letter, for kind=choice")
+    # A column of this name that is no conversation says nothing.
+    is_turns = isinstance(row.prompt, list) and all(isinstance(turn, dict) for turn in row.prompt)
+    asked = formats_asked_for(row.prompt if is_turns or isinstance(row.prompt, str) else "")
+    truncated = bool(row.is_truncated)
+    return Item(row.response, answer, truncated, row.kind, row.problem, asked=asked)
 
 
 def _summary(kind: str, reasons: dict[str, int]) -> str:

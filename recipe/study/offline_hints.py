@@ -23,17 +23,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from tqdm import tqdm
 
-from recipe.hint.hints.base import (
-    HintResult,
-    HintSource,
-    TeacherSampling,
-    TeacherSettings,
-    WrittenText,
-)
+from recipe.hint.hints.base import HintResult, HintSource, TeacherSampling, WrittenText
 from recipe.hint.hints.leak import Equal, find_leaks, graded_equal
 from recipe.hint.methods import RELEASED
 from recipe.hint.prompt import Message
-from recipe.hint.settings import HintSettings, build_method, read_texts
+from recipe.hint.settings import HintSettings, build_method, read_settings, read_texts
 from recipe.problems.columns import check_target, read_problems, write_table
 from recipe.problems.schema import HINT_COLUMN, HINT_COLUMN_PREFIX
 from recipe.run.arguments import Parser
@@ -43,7 +37,7 @@ from recipe.verify.pool.workers import VerifierPool
 
 logger = logging.getLogger(__name__)
 
-_OF_HINTS = ("max_level", "max_tokens", "temperature", "top_p", "attempts")
+_OF_HINTS = ("max_level", "max_tokens", "temperature", "top_p", "attempts", "seed")
 _OF_TEACHER = ("num_parallel", "timeout_s", "num_retries")
 _FAILED = "generation_failed"  # nothing is wrong with the problem: asking again may help
 _NUM_ASKED = 256  # sets of hints asked for at once; the teacher has a limit of its own
@@ -51,62 +45,53 @@ _NUM_ASKED = 256  # sets of hints asked for at once; the teacher has a limit of 
 
 def main(argv: Sequence[str]) -> None:
     """Write the file, and say what became of the hints."""
-    parser = Parser(
-        prog=f"{Path(sys.argv[0]).name} hints",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
+    as_is = argparse.RawDescriptionHelpFormatter
+    prog = f"{Path(sys.argv[0]).name} hints"
+    parser = Parser(prog=prog, description=__doc__, formatter_class=as_is, allow_abbrev=False)
     parser.add_argument("input", type=Path, metavar="IN.parquet")
     parser.add_argument("output", type=Path, metavar="OUT.parquet")
     parser.add_argument("--model", required=True, help="name the endpoint knows it by")
     parser.add_argument("--url", default="http://localhost:8000/v1")
     parser.add_argument("--api-key-env", metavar="NAME", help="variable that holds the key")
-    parser.add_argument(
-        "--per-prompt", type=int, default=1, metavar="N", help="sets of hints per problem"
-    )
+    parser.add_argument("--per-prompt", type=int, default=1, metavar="N", help="sets per problem")
     parser.add_argument("--cache", type=Path, help="folder of responses (default: OUT.answers)")
     parser.add_argument("--prompts", metavar="FILE.yaml", help="other texts, as in hint.prompts")
-    parser.add_argument(
-        "--body", type=json.loads, default={}, metavar="JSON", help="further fields of a request"
-    )
-    parser.add_argument("--seed", type=int, default=HintSettings().seed)
-    for names, defaults in ((_OF_HINTS, HintSettings()), (_OF_TEACHER, TeacherSettings())):
-        for name in names:
-            default = getattr(defaults, name)
-            kind = finite if isinstance(default, float) else int
-            parser.add_argument(f"--{name.replace('_', '-')}", type=kind, default=default)
+    parser.add_argument("--body", type=json.loads, default={}, metavar="JSON", help="more fields")
+    defaults = HintSettings()
+    for name in (*_OF_HINTS, *_OF_TEACHER):
+        default = getattr(defaults.teacher if name in _OF_TEACHER else defaults, name)
+        kind = finite if isinstance(default, float) else int
+        parser.add_argument(f"--{name.replace('_', '-')}", type=kind, default=default)
     given = parser.parse_args(argv)
     from recipe.hint.hints.teacher import Teacher, check_teacher
 
     check_target(given.output)
-    of_hints = {name: getattr(given, name) for name in _OF_HINTS}
-    if given.per_prompt < 1:
-        raise DataError(f"--per-prompt must be at least 1, got {given.per_prompt}")
-    hints = HintSettings(source="teacher", prompts=given.prompts, **of_hints)
-    build_method({"method": RELEASED[0]}, hints)  # refuses the levels that a run would refuse
-    settings = TeacherSettings(
-        base_url=given.url,
-        model=given.model,
-        api_key_env=given.api_key_env,
-        num_ladders=given.per_prompt,
-        cache_dir=str(given.cache or given.output.with_suffix(".answers")),
-        body=given.body,
+    teacher = {
+        "base_url": given.url,
+        "model": given.model,
+        "api_key_env": given.api_key_env,
+        "num_ladders": given.per_prompt,
+        "cache_dir": str(given.cache or given.output.with_suffix(".answers")),
+        "body": given.body,
         **{name: getattr(given, name) for name in _OF_TEACHER},
-    )
-    if warning := check_teacher(settings, os.environ):
+    }
+    of_hints = {name: getattr(given, name) for name in _OF_HINTS}
+    node = {"source": "teacher", "prompts": given.prompts, "teacher": teacher, **of_hints}
+    settings = read_settings(node)
+    build_method({"method": RELEASED[0]}, settings)  # refuses the levels that a run would refuse
+    if warning := check_teacher(settings.teacher, os.environ):
         logger.warning(warning)
-    teacher = Teacher(
-        settings,
-        texts=read_texts(hints),
+    source = Teacher(
+        settings.teacher,
+        texts=read_texts(settings),
         sampling=TeacherSampling(given.temperature, given.top_p, given.max_tokens, given.seed),
         attempts=given.attempts,
         max_level=given.max_level,
     )
-    files, sizes = (given.input, given.output), (given.max_level, given.per_prompt)
+    sizes = (given.max_level, given.per_prompt)
     with VerifierPool() as pool:
         equal = graded_equal(pool.grade_many)
-        print(asyncio.run(write_offline_hints(*files, teacher, *sizes, equal)))
+        print(asyncio.run(write_offline_hints(given.input, given.output, source, *sizes, equal)))
 
 
 async def write_offline_hints(
@@ -120,9 +105,7 @@ async def write_offline_hints(
     """Ask for ``per_prompt`` sets of hints per problem and write the file with their columns.
 
     A column holds a text, or with ``per_prompt`` above 1 a list in which text i of every level is
-    of one set. It is null (or empty) where no hints could be read or the solution is missing.
-    The rows, their order and their other columns stay as they are stored, with whatever fields they
-    have; hint columns that were there are replaced.
+    of one set; null (or empty) without hints. All other columns stay as they are stored.
 
     Returns:
         Lines for the end of the command.
@@ -130,27 +113,26 @@ async def write_offline_hints(
     Raises:
         DataError: If the input breaks the contract, or the endpoint failed; no file is written.
     """
+
+    async def no_policy(messages: list[Message], attempt: int) -> WrittenText:
+        return WrittenText("", 0)
+
     problems, table = read_problems(in_path), pq.read_table(in_path)
     asks = [(problem, number) for problem in problems for number in range(per_prompt)]
     results: list[HintResult] = []
     with tqdm(desc="hints", total=len(asks), unit=" sets", delay=2, disable=None) as bar:
         for start in range(0, len(asks), _NUM_ASKED):
             some = asks[start : start + _NUM_ASKED]
-            found = await asyncio.gather(
-                *(source.write(problem, _no_policy, num_before=number) for problem, number in some)
-            )
-            results += found
+            writing = (source.write(problem, no_policy, num_before=n) for problem, n in some)
+            results += (found := await asyncio.gather(*writing))
             bar.update(len(some))
-            asked = [each.status for each in found if each.calls]  # not from the cache
-            if asked and set(asked) == {_FAILED}:
+            if {each.status for each in found if each.calls} == {_FAILED}:  # not from the cache
                 break  # the endpoint answers nobody any more
     if failed := [each.detail for each in results if each.status == _FAILED]:
-        left = len(asks) - len(results)
+        missing = len(failed) + len(asks) - len(results)
         raise DataError(
-            f"{in_path}: {len(failed)} of {len(asks)} sets of hints are missing"
-            + (f", and {left} are not asked for" if left else "")
-            + f", so no file is written; the first: {failed[0]}. What is in the cache is kept: the "
-            "same command continues from here"
+            f"{in_path}: {missing} of {len(asks)} sets of hints are missing, so no file is "
+            f"written; the first: {failed[0]}. The same command continues from here"
         )
     results_P = [results[at : at + per_prompt] for at in range(0, len(results), per_prompt)]
     write_table(_with_columns(table, results_P, max_level, is_list=per_prompt > 1), out_path)
@@ -168,11 +150,6 @@ async def write_offline_hints(
     )
 
 
-async def _no_policy(messages: list[Message], attempt: int) -> WrittenText:
-    """Return an empty text: there is no policy here."""
-    return WrittenText("", 0)
-
-
 def _with_columns(
     table: pa.Table, results_P: Sequence[Sequence[HintResult]], max_level: int, is_list: bool
 ) -> pa.Table:
@@ -182,12 +159,11 @@ def _with_columns(
     sets_P = [[each.hint_levels for each in results] for results in results_P]
     kind = pa.list_(pa.string()) if is_list else pa.string()
     for level in range(1, max_level + 1):
-        texts_P = [[_storable(each.at(level)) for each in sets if each.hints_L] for sets in sets_P]
+        # Half of a surrogate pair is replaced: no file of text can hold it.
+        texts_P = [
+            [each.at(level).encode("utf-8", "replace").decode() for each in sets if each.hints_L]
+            for sets in sets_P
+        ]
         cells = texts_P if is_list else [next(iter(texts), None) for texts in texts_P]
         table = table.append_column(HINT_COLUMN.format(level=level), pa.array(cells, kind))
     return table
-
-
-def _storable(text: str) -> str:
-    """Return a text with half of a surrogate pair replaced, which no file of text can hold."""
-    return text.encode("utf-8", "replace").decode()

@@ -38,9 +38,8 @@ from recipe.run.rows import accuracies
 from recipe.run.whole_file import write_whole
 from recipe.study.campaign_page import results_page
 from recipe.study.campaign_results import keep_results, read_results_of, runs_of
-from recipe.study.compare import compare_runs
 from recipe.study.estimators import wilson_interval
-from recipe.study.results import evaluation_table, recompute
+from recipe.study.results import compare_runs, evaluation_table, recompute
 from recipe.study.runs import VLLM_DIFFERENCE, Run, compare_records, num_problems, read_run
 from recipe.study.tables import markdown, printable
 

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from pydantic import ConfigDict, TypeAdapter, ValidationError
+from pydantic import ConfigDict, TypeAdapter
 from pydantic.dataclasses import dataclass
 
 from recipe.run.errors import DataError
@@ -19,9 +19,9 @@ from recipe.run.whole_file import append_lines, drop_fragment
 from recipe.verify.maths.reading import vote_key
 from recipe.verify.schema import Reason
 
+CLOCK = "clock.json"
 # Reasons of an answer that was read and graded; all others say why there is nothing to compare.
 GRADED = frozenset({"correct", "wrong", "too_slow", "unsupported"})
-_SHOWN = 3  # problems that a message lists
 
 
 @dataclass(frozen=True, slots=True, config=ConfigDict(strict=True, allow_inf_nan=False))
@@ -69,9 +69,10 @@ def drawn_with(folder: Path) -> dict[str, Any]:
     return json.loads(path.read_text("utf-8")) if path.exists() else {}
 
 
-def problem_digests(folder: Path) -> dict[str, str]:
-    """Return file -> SHA-256 of the problems that an evaluation drew responses to, if kept."""
-    return drawn_with(folder).get("files", {})
+def read_clock(folder: Path) -> dict[str, float]:
+    """Return benchmark -> seconds that its drawing took, all starts together."""
+    path = folder / CLOCK
+    return json.loads(path.read_text("utf-8")) if path.exists() else {}
 
 
 def response_path(folder: Path, benchmark: str) -> Path:
@@ -88,27 +89,12 @@ def append_responses(folder: Path, benchmark: str, rows: Sequence[dict[str, Any]
     append_lines(response_path(folder, benchmark), lines)
 
 
-def read_responses(folder: str | Path) -> dict[str, list[GradedResponse]]:
-    """Read all responses below ``RUN/evaluation``, benchmark by benchmark.
-
-    Texts are read and dropped one by one, so memory grows with the number of responses only.
-
-    Raises:
-        DataError: A line is not a response, such as one that a kill has cut; names file and line.
-    """
+def read_responses(folder: Path) -> dict[str, list[GradedResponse]]:
+    """Read all responses below ``RUN/evaluation``, by benchmark; the texts are dropped."""
     responses: defaultdict[str, list[GradedResponse]] = defaultdict(list)
-    for path in sorted((Path(folder) / "samples").glob("*.jsonl")):
+    for path in sorted((folder / "samples").glob("*.jsonl")):
         with open(path, "rb") as lines:
-            for number, line in enumerate(lines, 1):
-                try:
-                    response = _ADAPTER.validate_json(line)
-                except ValidationError as error:
-                    fault = error.errors()[0]
-                    where = ".".join(map(str, fault["loc"]))
-                    raise DataError(
-                        f"{path}: line {number} is not a response: {where} {fault['msg']}; if a "
-                        f"kill cut it off, start the evaluation again to draw it again"
-                    ) from error
+            for response in map(_ADAPTER.validate_json, lines):
                 responses[response.benchmark].append(response)
     return dict(responses)
 
@@ -126,33 +112,22 @@ def resume_responses(folder: Path) -> Done:
 
 
 def complete_groups(
-    responses: Iterable[GradedResponse],
-    num_responses: int,
-    *,
-    benchmark: str,
-    ids: Collection[str] = (),
+    responses: Iterable[GradedResponse], num_responses: int, ids: Collection[str] = ()
 ) -> Groups:
-    """Group a benchmark's responses by problem, each with responses 0..K-1 exactly once.
-
-    ``ids`` are the problems that there must be; when empty, those that have a response.
+    """Group a benchmark's responses by problem, ``ids`` among them.
 
     Raises:
-        DataError: A (problem, number) pair is missing, repeated or unknown.
+        DataError: A problem does not have the responses 0..K-1 exactly once.
     """
-    found: defaultdict[str, list[GradedResponse]] = defaultdict(list)
+    found: dict[str, list[GradedResponse]] = {name: [] for name in ids}
     for response in sorted(responses, key=lambda each: each.sample):
-        found[response.id].append(response)
+        found.setdefault(response.id, []).append(response)
     numbers = list(range(num_responses))
-    wrong = [
-        name
-        for name in sorted({*ids, *found})
-        if [each.sample for each in found[name]] != numbers or (ids and name not in ids)
-    ]
-    if wrong:
-        shown = ", ".join(map(repr, wrong[:_SHOWN])) + " ..." * (len(wrong) > _SHOWN)
-        raise DataError(
-            f"{benchmark}: {len(wrong)} problems, such as {shown}, do not have the responses 0 to "
-            f"{num_responses - 1} once each; the same command draws missing ones, another "
-            f"trainer.experiment_name starts a new evaluation"
-        )
+    for name, group in found.items():
+        if [each.sample for each in group] != numbers:
+            raise DataError(
+                f"problem {name!r} does not have the responses 0 to {num_responses - 1} once each; "
+                f"the same command draws missing ones, another trainer.experiment_name starts a "
+                f"new evaluation"
+            )
     return {name: tuple(found[name]) for name in sorted(found)}

@@ -1,4 +1,4 @@
-"""The numbers of an evaluation: computed from its responses, written, printed, computed again.
+"""The numbers of evaluations: computed from the responses, written, computed again, compared.
 
 They are kept as ``results.json`` has them; docs/evaluation.md says what each name means.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +21,18 @@ from recipe.study.estimators import (
     clustered_mean,
     majority_score,
     mean_of,
+    paired_mean,
     pass_at_k,
     turn_metrics,
 )
-from recipe.study.responses import GRADED, Groups, complete_groups, read_responses
+from recipe.study.responses import (
+    GRADED,
+    Groups,
+    complete_groups,
+    drawn_with,
+    read_clock,
+    read_responses,
+)
 from recipe.study.tables import markdown, percent
 from recipe.verify.schema import UNGRADED
 
@@ -33,15 +41,15 @@ PAPER_GROUPS: dict[str, tuple[str, ...]] = {
     "in_distribution": ("aime24", "aime25", "amc23", "math500", "minerva", "olympiadbench"),
     "out_of_distribution": ("gpqa_diamond", "mmlu_pro"),
 }
-GROUP_TITLES = {
-    "in_distribution": "in-distribution average",
-    "out_of_distribution": "out-of-distribution average",
-}
 _NOT_AVERAGED = {"problems", "samples", "timeouts", "errors", "reasons", "wall_s", "turns"}
 FORMAT = 1
-_RESULTS, _TABLE = "results.json", "table.md"
-# The last digit of a sum of floats may differ between processors.
-_RELATIVE = 1e-9
+_RESULTS = "results.json"
+_SAMPLING = ("temperature", "top_p", "top_k", "max_tokens", "seed")
+_TURN_SHARES = ("wrong_to_right", "right_to_wrong", "unchanged")
+_RELATIVE = 1e-9  # the last digit of a sum of floats may differ between processors
+_SOLVED = 0.5  # a run solves a problem when at least this share of its responses is correct
+_LONGEST = 80  # characters of a setting that a note shows
+_OF_THE_MODEL = ("model", "weights", "num_samples")
 
 
 def summarise(groups: Groups, num_responses: int) -> dict[str, Any]:
@@ -93,13 +101,21 @@ def budgets(num_responses: int) -> list[int]:
 def macro_averages(benchmarks: Mapping[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
     """Average over the benchmarks of each group of :data:`PAPER_GROUPS`, unweighted.
 
-    A group has ``members`` (member -> benchmark), ``missing`` (members that no benchmark, or more
-    than one, stands for) and ``problems``; the averages only while nothing is missing.
+    A group has ``members`` (member -> the one benchmark that stands for it), ``missing`` and
+    ``problems``; the averages only while nothing is missing. Names are compared without case,
+    punctuation and what comes before a slash: ``MATH-500`` and ``org/math_500`` are ``math500``.
     """
+
+    def plain(name: str) -> str:
+        return "".join(filter(str.isalnum, name.rsplit("/", 1)[-1].casefold()))
+
+    count = Counter(map(plain, benchmarks))
+    named = {plain(name): name for name in benchmarks if count[plain(name)] == 1}
     result = {}
-    for group, members in assign_members(benchmarks).items():
+    for group, names in PAPER_GROUPS.items():
+        members = {each: named[plain(each)] for each in names if plain(each) in named}
         parts = [benchmarks[name] for name in members.values()]
-        missing = [member for member in PAPER_GROUPS[group] if member not in members]
+        missing = [name for name in names if name not in members]
         problems = sum(part["problems"] for part in parts)
         result[group] = {"members": members, "missing": missing, "problems": problems}
         if not missing:
@@ -110,84 +126,31 @@ def macro_averages(benchmarks: Mapping[str, dict[str, Any]]) -> dict[str, dict[s
     return result
 
 
-def assign_members(benchmarks: Iterable[str]) -> dict[str, dict[str, str]]:
-    """Return per group, member -> the one benchmark that stands for it, if one does.
-
-    Names are compared without case, punctuation and what comes before a slash: ``MATH-500`` and
-    ``org/math_500`` are ``math500``.
-    """
-
-    def plain(name: str) -> str:
-        return "".join(filter(str.isalnum, name.rsplit("/", 1)[-1].casefold()))
-
-    found: dict[str, list[str]] = {}
-    for benchmark in benchmarks:
-        found.setdefault(plain(benchmark), []).append(benchmark)
-    return {
-        group: {
-            each: found[plain(each)][0] for each in members if len(found.get(plain(each), ())) == 1
-        }
-        for group, members in PAPER_GROUPS.items()
-    }
-
-
 def write_results(
-    folder: str | Path,
-    ids: Mapping[str, Collection[str]],
-    *,
-    model: str,
-    sampling: Mapping[str, Any],
-    num_responses: int,
-    wall_s: Mapping[str, float],
+    folder: Path, ids: Mapping[str, Collection[str]], settings: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Compute everything from the response files; write ``results.json`` and ``table.md``.
 
     Args:
         folder: ``RUN/evaluation``.
         ids: Benchmark -> ids of its problems, in the order of the table.
-        model: What was evaluated.
-        sampling: What the responses were drawn with, as plain JSON values.
-        num_responses: K.
-        wall_s: Benchmark -> seconds that the clock showed, all sessions together.
+        settings: What the responses were drawn with (``evaluation_settings``).
 
     Raises:
-        DataError: A response is missing, repeated or unknown. Nothing is written then.
+        DataError: A response is missing or repeated. Nothing is written then.
     """
-    responses = read_responses(folder)
-    if extra := sorted(responses.keys() - ids.keys()):
-        raise DataError(
-            f"{folder} holds responses of {', '.join(extra)}, expected only {', '.join(ids)}; give "
-            f"another trainer.experiment_name for another set of benchmarks"
-        )
+    responses, num_responses = read_responses(folder), settings["num_samples"]
     groups = {
-        name: complete_groups(responses.get(name, ()), num_responses, benchmark=name, ids=of_name)
+        name: complete_groups(responses.get(name, ()), num_responses, of_name)
         for name, of_name in ids.items()
     }
-    head = {"model": model, "sampling": dict(sampling), "num_samples": num_responses}
-    results = _results(head, groups, wall_s)
-    write_whole(Path(folder) / _TABLE, "\n".join(evaluation_table(results)) + "\n")
-    text = json.dumps(results, indent=1, allow_nan=False) + "\n"
+    sampling = {name: settings.get(name) for name in _SAMPLING}
+    head = {"model": settings["model"], "sampling": sampling, "num_samples": num_responses}
+    results = _results(head, groups, read_clock(folder))
+    write_whole(folder / "table.md", "\n".join(evaluation_table(results)) + "\n")
     # Last: if it exists, so does the table.
-    write_whole(Path(folder) / _RESULTS, text)
+    write_whole(folder / _RESULTS, json.dumps(results, indent=1, allow_nan=False) + "\n")
     return results
-
-
-def read_results(folder: str | Path) -> dict[str, Any]:
-    """Read ``RUN/evaluation/results.json``.
-
-    Raises:
-        DataError: The evaluation is not finished, or the file is of another format.
-    """
-    path = Path(folder) / _RESULTS
-    if not path.exists():
-        raise DataError(
-            f"{path} is missing: no finished evaluation is there; evaluate with "
-            f"trainer.eval_only=true, or start the same evaluation again to finish it"
-        )
-    stored = json.loads(path.read_bytes())
-    if stored["format"] != FORMAT:
-        raise DataError(f"{path} is not of format {FORMAT}; start the evaluation again")
-    return stored
 
 
 def read_evaluation(folder: str | Path) -> tuple[dict[str, Any], dict[str, Groups]]:
@@ -196,14 +159,17 @@ def read_evaluation(folder: str | Path) -> tuple[dict[str, Any], dict[str, Group
     Raises:
         DataError: If it is not finished, or a response is missing or repeated.
     """
-    stored, responses = read_results(folder), read_responses(folder)
+    path = Path(folder) / _RESULTS
+    if not path.exists():
+        raise DataError(
+            f"{path} is missing: no finished evaluation is there; evaluate with "
+            f"trainer.eval_only=true, or start the same evaluation again to finish it"
+        )
+    stored, responses = json.loads(path.read_bytes()), read_responses(path.parent)
     groups = {
-        name: complete_groups(responses.get(name, ()), stored["num_samples"], benchmark=name)
-        for name in {**stored["benchmarks"], **responses}
+        name: complete_groups(responses.get(name, ()), stored["num_samples"])
+        for name in stored["benchmarks"]
     }
-    counts = {name: each["problems"] for name, each in stored["benchmarks"].items()}
-    if (found := {name: len(each) for name, each in groups.items()}) != counts:
-        raise DataError(f"{folder} has responses to {found} problems, {_RESULTS} counts {counts}")
     return stored, groups
 
 
@@ -212,17 +178,29 @@ def recompute(folder: str | Path) -> tuple[dict[str, Any], list[str]]:
 
     Returns:
         The content that ``results.json`` should have (wall times are taken over), and one line for
-        each number of it that differs, or for ``table.md``; none when all are equal.
+        each number of it that differs; none when all are equal.
     """
     stored, groups = read_evaluation(folder)
     wall_s = {name: each["wall_s"] for name, each in stored["benchmarks"].items()}
     results = _results(stored, groups, wall_s)
-    lines = list(_differences("", stored, results))
-    table = Path(folder) / _TABLE
-    shown = table.read_text("utf-8") if table.is_file() else ""
-    if not lines and shown.splitlines() != evaluation_table(results):
-        lines.append(f"{_TABLE} does not show the numbers of {_RESULTS}")
+    before, after = dict(_leaves(stored)), dict(_leaves(results))
+    lines = []
+    for name in {**before, **after}:
+        old, new = before.get(name), after.get(name)
+        are_numbers = isinstance(old, float) and isinstance(new, float)
+        if old != new and not (
+            are_numbers and math.isclose(old, new, rel_tol=_RELATIVE, abs_tol=1e-12)
+        ):
+            lines.append(f"{name}: stored {old}, from the samples {new}")
     return results, lines
+
+
+def _leaves(node: Any, place: str = "") -> Iterator[tuple[str, Any]]:
+    if not isinstance(node, dict):
+        yield place, node
+        return
+    for key, value in node.items():
+        yield from _leaves(value, f"{place}.{key}" if place else key)
 
 
 def _results(
@@ -238,20 +216,6 @@ def _results(
     return {"format": FORMAT, **kept, "benchmarks": summaries, "macro": macro}
 
 
-def _differences(place: str, stored: Any, computed: Any) -> Iterator[str]:
-    if isinstance(stored, dict) and isinstance(computed, dict):
-        for key in {**stored, **computed}:
-            inner = f"{place}.{key}" if place else key
-            yield from _differences(inner, stored.get(key), computed.get(key))
-        return
-    is_equal = stored == computed
-    if isinstance(stored, float) and isinstance(computed, int | float):
-        is_equal = math.isclose(stored, computed, rel_tol=_RELATIVE, abs_tol=1e-12)
-    if not is_equal:
-        old, new = ("nothing" if each is None else f"{each!r:.80}" for each in (stored, computed))
-        yield f"{place}: stored {old}, from the samples {new}"
-
-
 def evaluation_table(results: Mapping[str, Any]) -> list[str]:
     """Return the lines of ``table.md``: benchmarks, complete groups, what to know about them."""
     num_responses, benchmarks, macro = (results[n] for n in ("num_samples", "benchmarks", "macro"))
@@ -259,7 +223,8 @@ def evaluation_table(results: Mapping[str, Any]) -> list[str]:
     shown_k = [f"pass@{k}" for k in budgets(num_responses) if k > 1]  # pass@1 is avg
     head = ["benchmark", "problems", avg, "95 %", *shown_k, f"maj@{num_responses}", "truncated"]
     head += ["no answer", "timeouts", "errors", "tokens", "minutes"]
-    complete = {GROUP_TITLES[name]: each for name, each in macro.items() if not each["missing"]}
+    titles = {group: f"{group.replace('_', '-')} average" for group in macro}
+    complete = {titles[name]: each for name, each in macro.items() if not each["missing"]}
     rows = [
         [
             name,
@@ -288,27 +253,98 @@ def evaluation_table(results: Mapping[str, Any]) -> list[str]:
         if (unknown := benchmarks[name]["samples"] - each["conversations"])
     ]
     notes += [
-        f"No {GROUP_TITLES[name]}: missing {', '.join(each['missing'])}."
+        f"No {titles[name]}: missing {', '.join(each['missing'])}."
         for name, each in macro.items()
         if each["missing"]
     ]
-    parts = [markdown(head, rows), _turns_table(turns) if turns else [], notes]
-    return [line for part in parts if part for line in ("", *part)][1:]
-
-
-def _turns_table(turns: Mapping[str, Mapping[str, float]]) -> list[str]:
-    """Return what the later turns change, a line per benchmark."""
-    shares = ("wrong_to_right", "right_to_wrong", "unchanged")
-    head = ["benchmark", "first turn", "last turn", "change", "95 %"]
-    head += [share.replace("_", " ") for share in shares]
-    rows = [
+    of_turns = ["benchmark", "first turn", "last turn", "change", "95 %"]
+    of_turns += [share.replace("_", " ") for share in _TURN_SHARES]
+    turn_rows = [
         [
             name,
             *(percent(each[turn]) for turn in ("acc_t1", "acc_t2")),
             percent(each["delta"], sign=True),
             " to ".join(percent(each[f"delta_{end}"], sign=True) for end in ("low", "high")),
-            *(percent(each[share]) for share in shares),
+            *(percent(each[share]) for share in _TURN_SHARES),
         ]
         for name, each in turns.items()
     ]
-    return markdown(head, rows)
+    parts = [markdown(head, rows), markdown(of_turns, turn_rows) if turns else [], notes]
+    return [line for part in parts if part for line in ("", *part)][1:]
+
+
+def compare_runs(first: Path, second: Path, *, should_intersect: bool = False) -> list[str]:
+    """Return a table of second minus first over the benchmarks of both, and what to know about it.
+
+    Problems are paired; K may differ. ``gained`` are solved by the second run and not by the first
+    (at least half of the responses are correct), ``lost`` the other way round.
+
+    Args:
+        first: Folder of a run, which holds ``evaluation``.
+        second: Folder of another.
+        should_intersect: Leave out problems that only one run has, instead of refusing.
+
+    Raises:
+        DataError: A run is not finished, they share no benchmark, or their problems differ.
+    """
+    folders = [Path(each) / "evaluation" for each in (first, second)]
+    (a, groups_a), (b, groups_b) = map(read_evaluation, folders)
+    shared = [name for name in groups_a if name in groups_b]
+    if not shared:
+        raise DataError(
+            f"no benchmark in common: {first} has {', '.join(groups_a)}, {second} has "
+            f"{', '.join(groups_b)}; evaluate both on the same files"
+        )
+    rows, notes = [], []
+    for name in shared:
+        means_a, means_b = _means(groups_a[name]), _means(groups_b[name])
+        common, alone = sorted({*means_a} & {*means_b}), {*means_a} ^ {*means_b}
+        if not common or (alone and not should_intersect):
+            raise DataError(
+                f"{name}: {len(alone)} problems are in one run only, such as {min(alone)!r}; "
+                f"evaluate both on the same file, or pass --common to compare the {len(common)} "
+                f"that both have"
+            )
+        pairs = [(means_a[each], means_b[each]) for each in common]
+        change = paired_mean([after - before for before, after in pairs])
+        rows.append(
+            [
+                name,
+                str(len(common)),
+                *(percent(sum(run) / len(common)) for run in zip(*pairs, strict=True)),
+                percent(change.value, sign=True),
+                " to ".join(percent(end, sign=True) for end in change[1:]),
+                str(sum(before < _SOLVED <= after for before, after in pairs)),
+                str(sum(after < _SOLVED <= before for before, after in pairs)),
+            ]
+        )
+        if alone:
+            notes.append(f"{name}: {len(alone)} problems that only one run has are left out")
+        for letter, run in (("A", a), ("B", b)):
+            if share := run["benchmarks"][name]["undecided"]:
+                failed = f"{name}: the verifier failed on {percent(share)} % of {letter}'s samples"
+                notes.append(f"{failed}, counted as 0")
+    for letter, names in (("A", {*groups_a} - {*groups_b}), ("B", {*groups_b} - {*groups_a})):
+        if names:
+            notes.append(f"only in {letter}: {', '.join(sorted(names))}")
+    notes += _differing(
+        a["sampling"] | drawn_with(folders[0]), b["sampling"] | drawn_with(folders[1])
+    )
+    head = ["benchmark", "problems", f"A avg@{a['num_samples']}", f"B avg@{b['num_samples']}"]
+    table = markdown([*head, "B - A", "95 %", "gained", "lost"], rows)
+    models = [f"A: {first}: {a['model']}", f"B: {second}: {b['model']}", ""]
+    return [*models, *table, *([""] if notes else []), *notes]
+
+
+def _means(groups: Groups) -> dict[str, float]:
+    return {
+        name: sum(each.is_correct for each in group) / len(group) for name, group in groups.items()
+    }
+
+
+def _differing(a: Mapping[str, Any], b: Mapping[str, Any]) -> Iterator[str]:
+    """Name what differs beside the model: there the comparison is of both together."""
+    for name in {**a, **b}:
+        if a.get(name) != b.get(name) and name not in _OF_THE_MODEL:
+            old, new = (json.dumps(each.get(name), sort_keys=True)[:_LONGEST] for each in (a, b))
+            yield f"{name} is not the same: {old} in A, {new} in B"

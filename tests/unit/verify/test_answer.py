@@ -11,7 +11,7 @@ import pytest
 from attacks import formats
 
 from recipe.run.errors import ConfigError
-from recipe.study.grade_rows import read_row
+from recipe.study.grade import read_item
 from recipe.verify.answer import answer_in_box, formats_asked_for
 from recipe.verify.grading import grade
 from recipe.verify.options import GradeOptions
@@ -61,11 +61,9 @@ def test_a_row_of_a_file_is_graded_by_its_prompt():
     row = {"response": "#### 42", "answer": "42", "prompt": "Write it after ####."}
     turns = [{"role": "user", "content": row["prompt"]}]
     for prompt in (row["prompt"], turns):
-        item = read_row(json.dumps({**row, "prompt": prompt}).encode(), 1).item
-        assert item is not None and grade(item).reason == "correct"
+        assert grade(read_item({**row, "prompt": prompt})).reason == "correct"
     for prompt in ("How many?", None, 5, ["a"]):
-        item = read_row(json.dumps({**row, "prompt": prompt}).encode(), 1).item
-        assert item is not None and grade(item).reason == "no_answer"
+        assert grade(read_item({**row, "prompt": prompt})).reason == "no_answer"
 
 
 def test_an_unknown_format_is_refused():
