@@ -1,6 +1,6 @@
 """Ask a model or a checkpoint one problem: hint levels, answers at each, verdicts.
 
-main_ask.py --id ID [--file F.parquet] [NAME=VALUE ...]
+main_ask.py --id ID [NAME=VALUE ...]
 main_ask.py --problem TEXT --answer A [--solution S] [NAME=VALUE ...]
 
 The settings are main_hint.py's: actor_rollout_ref.model.path=MODEL_OR_CHECKPOINT, trainer.method,
@@ -143,8 +143,7 @@ def read_arguments(argv: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
     """Return the arguments, and the settings among them."""
     as_is = argparse.RawDescriptionHelpFormatter
     parser = Parser(description=__doc__, formatter_class=as_is, allow_abbrev=False)
-    parser.add_argument("--id", help="of a problem in --file, or in data.val_files or train_files")
-    parser.add_argument("--file", type=Path, help="a file that main_prepare.py wrote")
+    parser.add_argument("--id", help="of a problem in data.val_files or data.train_files")
     parser.add_argument("--problem", type=text, metavar="TEXT", help="a problem of your own")
     parser.add_argument("--answer", type=text, metavar="A", help="its ground truth")
     parser.add_argument("--solution", type=text, default="", help="what hints are written from")
@@ -187,14 +186,13 @@ def write_question(given: argparse.Namespace, config: DictConfig, target: Path) 
         row = make_row(given.problem, given.answer, solution=given.solution, source="ask")
         write_rows([row], target)
         return
-    files = [given.file] if given.file else [*files_of(config, VAL), *files_of(config, TRAIN)]
+    files = [*files_of(config, VAL), *files_of(config, TRAIN)]
     for path in files:
         for number, problem in enumerate(read_problems(path)):
             if problem.id == given.id:
                 pq.write_table(pq.read_table(path).slice(number, 1), target)
                 return
-    names = " or ".join(map(str, files))
-    raise DataError(f"--id {given.id} is not in {names or 'a file: give --file F.parquet'}")
+    raise DataError(f"--id {given.id} is not in {' or '.join(files)}; give data.val_files=[FILE]")
 
 
 def asked_lines(asked: dict[str, Any], *, shows_all: bool = False) -> list[str]:

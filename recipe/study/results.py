@@ -144,7 +144,7 @@ def write_results(
         name: complete_groups(responses.get(name, ()), num_responses, of_name)
         for name, of_name in ids.items()
     }
-    sampling = {name: settings.get(name) for name in _SAMPLING}
+    sampling = {name: settings[name] for name in _SAMPLING if name in settings}
     head = {"model": settings["model"], "sampling": sampling, "num_samples": num_responses}
     results = _results(head, groups, read_clock(folder))
     write_whole(folder / "table.md", "\n".join(evaluation_table(results)) + "\n")

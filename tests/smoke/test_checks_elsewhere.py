@@ -11,7 +11,7 @@ import pytest
 from recipe.hint import main_hint
 from recipe.run import devices as preflight_machine
 from recipe.run.checkpoints import digests_of, mark_complete
-from recipe.study import evaluation_checks, export
+from recipe.study import evaluate, export
 
 pytestmark = pytest.mark.slow
 
@@ -100,7 +100,7 @@ def test_a_relative_path_is_the_model_that_the_samples_were_drawn_with(
 ):
     seen = []
     monkeypatch.setattr(
-        evaluation_checks, "check_settings_unchanged", lambda _, settings: seen.append(settings)
+        evaluate, "check_settings_unchanged", lambda _, settings: seen.append(settings)
     )
     given = ["hardware=laptop", "trainer.eval_only=true", f"{MODEL}={name}"]
     code, _, stderr = command(*given, "preflight_only=true")

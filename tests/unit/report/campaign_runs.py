@@ -46,14 +46,9 @@ def write_run(folder, verdicts):
 
 def write_evaluation(folder, lines, ids):
     write_rows(folder / "evaluation", "toy", lines)
-    write_results(
-        folder / "evaluation",
-        {"toy": ids},
-        model=str(folder / "model"),
-        sampling={"temperature": 1.0},
-        num_responses=len(lines) // len(ids),
-        wall_s={"toy": 1.0},
-    )
+    settings = {"model": str(folder / "model"), "temperature": 1.0}
+    settings["num_samples"] = len(lines) // len(ids)
+    write_results(folder / "evaluation", {"toy": ids}, settings)
 
 
 def two_turns(letters):
