@@ -34,7 +34,7 @@ def quick_grade(item: Item, options: GradeOptions = _DEFAULTS) -> Verdict | None
     if options.function_path and item.row:
         return None
     if item.kind == "program":
-        return program.quick_verdict(item.response, item.answer, is_truncated=item.is_truncated)
+        return program.quick_verdict(item)
     response = _answered(item, options)
     if item.kind == "choice":
         return choice_verdict(response, item.answer, item.problem, is_truncated=item.is_truncated)
@@ -58,9 +58,7 @@ def grade(item: Item, options: GradeOptions = _DEFAULTS) -> Verdict:
     if options.function_path and item.row:
         return function_verdict(item, options)
     if item.kind == "program":
-        return program.grade_program(
-            item.response, item.answer, is_truncated=item.is_truncated, options=options
-        )
+        return program.grade_program(item, options)
     response = _answered(item, options)
     return maths.grade_maths(
         response, item.answer, is_truncated=item.is_truncated, problem=item.problem

@@ -12,7 +12,7 @@ import types
 from _sitebuiltins import Quitter
 
 from recipe.verify.programs.sandbox import attempt, confine_self
-from recipe.verify.programs.wire import Channel, Unsupported, decode, encode, visible
+from recipe.verify.programs.wire import Channel, Unsupported, decode, encode
 
 TYPE_CHECKING = False  # as typing.TYPE_CHECKING, without the import
 if TYPE_CHECKING:
@@ -35,13 +35,14 @@ class Program:
         if isinstance(problem, Unsupported):
             return {"unsupported": str(problem)}
         if problem is None:
-            return reply
+            return {"changed": [], "alias": None, "is_callable": False, **reply}
         told, _ = attempt(_raised, problem)
         return told or {"raised": [], "text": ""}
 
     def _serve(self, request: dict[str, Any]) -> dict[str, Any]:
         if "source" in request:
-            exec(_compiled(request["source"]), self._names)
+            code = compile(request["source"], "solution.py", "exec", dont_inherit=True)
+            exec(code, self._names)
             return {"value": None}
         name, _, method = request["name"].partition("().")
         if "args" not in request:
@@ -56,19 +57,11 @@ class Program:
         changed = [
             [place, form]
             for place, each in enumerate(given)
-            if isinstance(each, (list, set, dict)) and (form := encode(each)) != before[place]
+            if isinstance(each, list | set | dict) and (form := encode(each)) != before[place]
         ]
         alias = next((place for place, each in enumerate(given) if each is value), None)
         value = encode(bool(value) if request["is_truth"] else value)
         return {"value": value, "changed": changed, "alias": alias}
-
-
-def _compiled(source: str) -> types.CodeType:
-    """Compile a program; one that is not Python as it stands, without its invisible characters."""
-    try:
-        return compile(source, "solution.py", "exec", dont_inherit=True)
-    except SyntaxError:  # tried second, for a text of Python may hold such characters
-        return compile(visible(source), "solution.py", "exec", dont_inherit=True)
 
 
 def _raised(problem: BaseException) -> dict[str, Any]:

@@ -16,22 +16,18 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import cast
+from typing import NamedTuple, cast
 
 from recipe.verify.line import Line, PeerDied
 from recipe.verify.options import GradeOptions, Isolation
 from recipe.verify.programs.asserts import ENDED, STARTED
-from recipe.verify.programs.blocks import LINE_END, code_block
+from recipe.verify.programs.blocks import code_block
 from recipe.verify.programs.sandbox import available_layers
 from recipe.verify.programs.tests import setup_of
-from recipe.verify.schema import Reason, Verdict
+from recipe.verify.schema import Item, Reason, Verdict
 
 _MAX_CODE_CHARS = 200_000
-_MAX_DETAIL_CHARS = 1000
-_DEFAULTS = GradeOptions()
 _ROOT = Path(__file__).resolve().parents[3]
 _START = """
 import sys
@@ -44,45 +40,38 @@ _ENVIRONMENT = {
     "PYTHONHASHSEED": "0",  # the order of a set is the same in every run
     "PYTHONUTF8": "1",
 }
-_NEEDED: dict[Isolation, frozenset[str]] = {
-    "full": frozenset({"landlock", "seccomp"}),
-    "partial": frozenset({"seccomp"}),
-    "none": frozenset(),
+_NEEDED: dict[Isolation, set[str]] = {
+    "full": {"landlock", "seccomp"},
+    "partial": {"seccomp"},
+    "none": set(),
 }
 # How the tests' process ends where Python itself fails on a value, as it does on some.
-_CRASHES = frozenset({-signal.SIGSEGV, -signal.SIGABRT, -signal.SIGBUS})
+_CRASHES = (-signal.SIGSEGV, -signal.SIGABRT, -signal.SIGBUS)
 # The kernel counts ticks for the limit, and exactly for the usage: they differ somewhat.
 _USED_UP = 0.8
+_IDLE, _LATE, _LOST = "idle", "late", "lost"
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What became of a program; ``detail`` is for people, ``line`` the test that failed or 0."""
+class Outcome(NamedTuple):
+    """What became of a program; ``detail`` is for people."""
 
     reason: Reason
     detail: str = ""
-    line: int = 0
 
 
-def quick_verdict(response: str, answer: str, *, is_truncated: bool = False) -> Verdict | None:
+def quick_verdict(item: Item) -> Verdict | None:
     """Return the verdict when nothing has to be run, else ``None``."""
-    block = code_block(response, answer)
+    block = code_block(item.response, item.answer)
     if block.state != "closed" or not block.code.strip():
-        if is_truncated:
+        if item.is_truncated:
             return Verdict(0.0, "truncated")
         return Verdict(0.0, "malformed" if block.state == "open" else "no_answer")
     if len(block.code) > _MAX_CODE_CHARS:
         return Verdict(0.0, "malformed", block.code[:200])
-    return None if answer.strip() else Verdict(0.0, "error", block.code)
+    return None if item.answer.strip() else Verdict(0.0, "error", block.code)
 
 
-def grade_program(
-    response: str,
-    answer: str,
-    *,
-    is_truncated: bool = False,
-    options: GradeOptions = _DEFAULTS,
-) -> Verdict:
+def grade_program(item: Item, options: GradeOptions) -> Verdict:
     """Run the program and its asserts; ends within ``options.program_wall_s``, about.
 
     ``wrong`` is a failed assert or any exception; ``unsupported`` that something other than plain
@@ -90,23 +79,14 @@ def grade_program(
     nothing; ``timeout`` means that the machine gave it too little of the processor; ``error`` that
     the sandbox failed, or that the asserts cannot be run or decide.
     """
-    verdict = quick_verdict(response, answer, is_truncated=is_truncated)
-    if verdict is not None:
+    if verdict := quick_verdict(item):
         return verdict
-    code = code_block(response, answer).code
-    outcome = run_program(code, answer, options)
-    if outcome.reason == "error":
-        logging.getLogger(__name__).warning("no verdict on a program: %s", outcome.detail)
-    is_right = outcome.reason == "correct"
-    detail = "" if outcome.reason == "error" else _with_test(outcome, answer)
-    return Verdict(float(is_right), outcome.reason, code, "tests", detail=detail)
-
-
-def _with_test(outcome: Outcome, tests: str) -> str:
-    """Return a detail with its line of the tests, as text that can be encoded."""
-    lines = LINE_END.split(tests)[outcome.line - 1 : outcome.line] if outcome.line else []
-    shown = "\n".join([*(line.strip() for line in lines), outcome.detail])[:_MAX_DETAIL_CHARS]
-    return shown.encode("utf-8", "replace").decode()
+    code = code_block(item.response, item.answer).code
+    reason, detail = run_program(code, item.answer, options)
+    if reason == "error":
+        logging.getLogger(__name__).warning("no verdict on a program: %s", detail)
+        detail = ""
+    return Verdict(float(reason == "correct"), reason, code, "tests", detail=detail)
 
 
 @functools.cache
@@ -133,10 +113,10 @@ def run_program(
         return Outcome(
             "error",
             f"program_isolation={options.program_isolation}, and this machine offers {found}; "
-            f"run on Linux on x86_64 or aarch64, or allow less",
+            f"run on Linux on x86_64, or allow less",
         )
-    deadline = time.monotonic() + options.program_wall_s
-    limits = [str(options.program_cpu_s), str(options.program_memory_mib), ",".join(layers)]
+    wall_s, cpu_s = options.program_wall_s, options.program_cpu_s
+    limits = [str(cpu_s), str(options.program_memory_mib), ",".join(layers)]
     processes: list[subprocess.Popen[bytes]] = []
     with contextlib.ExitStack() as stack:
         control, far_control = (stack.enter_context(end) for end in socket.socketpair())
@@ -147,41 +127,40 @@ def run_program(
             for end in (far_control, left, right):  # so that the end of a process is seen
                 end.close()
             request = {"source": setup_of(tests) + source, "tests": tests}
-            reason, detail, line = _receive(Line(control), request, deadline, processes)
+            reason, detail = _receive(Line(control), request, wall_s, processes)
         except OSError as problem:
-            reason, detail, line = "error", f"no process can be started: {problem}", 0
+            reason, detail = "error", f"no process can be started: {problem}"
         finally:
             used_s = [_end(process) for process in processes]
-    if reason == "late":
-        reason, detail = "timeout", f"no verdict in {options.program_wall_s:g} s"
-    elif reason == "idle":
-        reason, detail = "too_slow", f"no verdict in {options.program_wall_s:g} s"
-    elif reason in (ENDED, "lost"):
-        if any(each >= _USED_UP * options.program_cpu_s for each in used_s):
+    if reason in (_LATE, _IDLE):
+        reason = "timeout" if reason == _LATE else "too_slow"
+        detail = f"no verdict in {wall_s:g} s"
+    elif reason in (ENDED, _LOST):
+        if max(used_s) >= _USED_UP * cpu_s:
             return Outcome("too_slow", "out of processor time")
         is_crash = processes[1].returncode in _CRASHES
         reason = "wrong" if reason == ENDED or is_crash else "error"
-    return Outcome(cast(Reason, reason), detail, line)
+    return Outcome(cast(Reason, reason), detail)
 
 
 def _receive(
-    line: Line, request: object, deadline: float, processes: Sequence[subprocess.Popen[bytes]]
-) -> tuple[str, str, int]:
-    """Return a verdict's reason, detail and line; ``idle``, ``late``, ``lost`` where none came."""
+    line: Line, request: object, wall_s: float, processes: list[subprocess.Popen[bytes]]
+) -> tuple[str, str]:
+    """Return a verdict's reason and detail; ``_IDLE``, ``_LATE``, ``_LOST`` where none came."""
     has_started = False
-    wall_s = deadline - time.monotonic()
+    deadline = time.monotonic() + wall_s
     try:
         line.send(request, deadline)
         while (message := line.receive(deadline)) == STARTED:
             has_started = True
         return message
     except TimeoutError:
-        return ("idle" if has_started and _is_idle(processes, wall_s) else "late"), "", 0
+        return (_IDLE if has_started and _slept(processes, wall_s) else _LATE), ""
     except PeerDied:
-        return "lost", "the process of the asserts ended", 0
+        return _LOST, "the process of the asserts ended"
 
 
-def _is_idle(processes: Sequence[subprocess.Popen[bytes]], wall_s: float) -> bool:
+def _slept(processes: list[subprocess.Popen[bytes]], wall_s: float) -> bool:
     """Return whether the processes slept most of the time, by the kernel's count.
 
     Otherwise they ran or waited for a processor: the machine gave them too little of it. Until the

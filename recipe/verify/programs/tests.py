@@ -1,8 +1,8 @@
 """A text of tests, and the form of it in which every check is counted.
 
-The counted form calls ``BEGIN`` before each check and ``PASSED`` after it: a check that began and
-did not pass, or never began, is a failure whatever the tests catch. A check is an assert, or a
-statement with an assert method of a ``unittest.TestCase``.
+The counted form calls ``STEP`` before each statement, with the number of the check that it is and
+whether it compares, and ``PASSED`` after each assert: one that began and did not pass, or never
+began, is a failure whatever the tests catch.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ import sys
 
 TYPE_CHECKING = False  # as typing.TYPE_CHECKING, without the import
 if TYPE_CHECKING:
-    from types import CodeType
-    from typing import Any, TypeGuard
+    from typing import Any
 
 # A function, or a method of an object that its call makes: ``Solution().twoSum``.
 _CALLED = re.compile(r"[A-Za-z_]\w*(?:\(\))?(?:\.[A-Za-z_]\w*)*")
 # Names that no source text can spell.
-BEGIN, PASSED, STEP, METHOD, TRUTH = ".begin", ".passed", ".step", ".method", ".truth"
+STEP, PASSED, METHOD, TRUTH = ".step", ".passed", ".method", ".truth"
 # True whatever the program does.
 _DISPLAYS = (ast.Tuple, ast.List, ast.Set, ast.Dict, ast.Lambda, ast.GeneratorExp, ast.JoinedStr)
+_HEAD = (ast.expr, ast.withitem)
 _UNREADABLE = (SyntaxError, ValueError, RecursionError, MemoryError)
-_SETUP_END = "# end of what stands before the program"
+_SETUP_END = "# end of what stands before the program\n"
 
 
 class Unrunnable(ValueError):
@@ -37,9 +37,9 @@ class Tests:
 
     Attributes:
         code: Their counted form.
+        imports: Their imports alone.
         names: What they take from the program.
-        modules: Modules of the standard library that they use without importing them.
-        imports: What they import, as (module, name or empty).
+        modules: Modules of the standard library that they use by attribute, without importing them.
         lines: Line of each check that has to pass, by its number.
         runs: Functions ``test...`` that have to be called after ``code``.
     """
@@ -52,20 +52,22 @@ class Tests:
         """
         try:
             tree = ast.parse(text)
-            free = _free_names(text)
             compile(text, "tests.py", "exec", dont_inherit=True)
+            used = _used(text)
         except _UNREADABLE as error:
             told = " ".join(str(error).split())
             raise Unrunnable(f"the tests are not Python: {told}; write asserts") from error
-        self.names, self.modules = _names(tree, free)
-        self.imports = list(_imports(tree))
-        used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
-        self.runs = [
-            node.name
-            for node in tree.body
-            if isinstance(node, ast.FunctionDef)
-            if node.name.startswith("test") and node.name not in used
-        ]
+        nodes = list(ast.walk(tree))
+        owners = [node.value for node in nodes if isinstance(node, ast.Attribute)]
+        names = [node for node in nodes if isinstance(node, ast.Name)]
+        bare = {node.id for node in names if node not in owners}
+        self.modules = (used - bare) & sys.stdlib_module_names
+        self.names = sorted(used - self.modules)
+        imports = [node for node in nodes if isinstance(node, ast.Import | ast.ImportFrom)]
+        self.imports = compile(ast.Module(imports, []), "tests.py", "exec", dont_inherit=True)
+        functions = {node.name: None for node in tree.body if isinstance(node, ast.FunctionDef)}
+        called = {node.id for node in names}
+        self.runs = [name for name in functions if name.startswith("test") and name not in called]
         counter = _Counter(self.names)
         counter.visit(tree)
         self.lines = counter.lines
@@ -75,50 +77,26 @@ class Tests:
             raise Unrunnable(
                 "the tests use nothing of the program; call what it has to define, without import"
             )
-        self.code: CodeType = compile(
-            ast.fix_missing_locations(tree), "tests.py", "exec", dont_inherit=True
-        )
-
-
-def _names(tree: ast.Module, free: set[str]) -> tuple[list[str], list[str]]:
-    """Return names that the tests take from the program, and modules that they do not import.
-
-    Names that Python has itself keep their meaning, or a program could redefine ``set`` and
-    ``all`` to pass; only tests that call one of them and nothing else (``assert sum(1, 2) == 3``)
-    mean the program's. The same holds for modules: ``math.isclose`` is that of the library.
-    """
-    nodes = list(ast.walk(tree))
-    owners = [node.value for node in nodes if isinstance(node, ast.Attribute)]
-    bare = {node.id for node in nodes if isinstance(node, ast.Name) and node not in owners}
-    own = {name for name in free if not hasattr(builtins, name)}
-    modules = (own - bare) & (sys.stdlib_module_names - {"antigravity", "this"})
-    if own - modules:
-        return sorted(own - modules), sorted(modules)
-    functions = [node.func for node in nodes if isinstance(node, ast.Call)]
-    called = {each.id for each in functions if _is_name(each)}
-    called = {name for name in called & free if not isinstance(getattr(builtins, name), type)}
-    return (sorted(called) if len(called) == 1 else []), sorted(modules)
-
-
-def _is_name(node: ast.AST) -> TypeGuard[ast.Name]:
-    return isinstance(node, ast.Name)
+        counted = ast.fix_missing_locations(tree)
+        self.code = compile(counted, "tests.py", "exec", dont_inherit=True)
 
 
 @functools.lru_cache(maxsize=64)
 def used_names(text: str) -> frozenset[str]:
-    """Return what tests use and do not define; built-ins only where they use nothing else.
-
-    Tests that are not Python use nothing.
-    """
+    """Return what tests take from the program; nothing where they are not Python."""
     try:
-        free = _free_names(text)
+        return _used(text)
     except _UNREADABLE:
         return frozenset()
-    return frozenset({name for name in free if not hasattr(builtins, name)} or free)
 
 
-def _free_names(text: str) -> set[str]:
-    """Return the names that the tests use and never bind at their top."""
+def _used(text: str) -> frozenset[str]:
+    """Return the names that tests use and never bind at their top.
+
+    Names that Python has itself keep their meaning, or a program could redefine ``set`` and
+    ``all`` to pass; only tests that call one of them and nothing else (``assert sum(1, 2) == 3``)
+    mean the program's.
+    """
     import symtable
 
     top = symtable.symtable(text, "tests.py", "exec")
@@ -133,18 +111,13 @@ def _free_names(text: str) -> set[str]:
                 bound.add(symbol.get_name())
             elif is_outer and symbol.is_referenced():
                 used.add(symbol.get_name())
-    return {name for name in used - bound if not name.startswith("__")}
-
-
-def _imports(tree: ast.AST) -> list[tuple[str, str]]:
-    found = []
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            found += [(alias.name, "") for alias in node.names]
-        elif isinstance(node, ast.ImportFrom):
-            module = "." * node.level + (node.module or "")
-            found += [(module, "" if each.name == "*" else each.name) for each in node.names]
-    return found
+    free = {name for name in used - bound if not name.startswith("__")}
+    if own := {name for name in free if not hasattr(builtins, name)}:
+        return frozenset(own)
+    calls = [node.func for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Call)]
+    called = free & {each.id for each in calls if isinstance(each, ast.Name)}
+    called = {name for name in called if not isinstance(getattr(builtins, name), type)}
+    return frozenset(called if len(called) == 1 else ())
 
 
 class _Counter(ast.NodeTransformer):
@@ -171,91 +144,60 @@ class _Counter(ast.NodeTransformer):
         test = node.test
         if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
             test = test.operand
-        if isinstance(test, ast.Call) and _is_name(test.func) and test.func.id in self._names:
-            test.func = _call(TRUTH, test.func.id)
+        if isinstance(test, ast.Call) and (name := self._name(test.func)):
+            test.func = _call(TRUTH, name)
         return node
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
         """Make ``Solution().total`` one function of the program: its object stays there."""
         made = node.value
         if isinstance(made, ast.Call) and not made.args and not made.keywords:
-            if isinstance(made.func, ast.Name) and made.func.id in self._names:
-                return _call(METHOD, f"{made.func.id}().{node.attr}")
+            if name := self._name(made.func):
+                return _call(METHOD, f"{name}().{node.attr}")
         return self.generic_visit(node)
+
+    def _name(self, node: ast.expr) -> str:
+        return node.id if isinstance(node, ast.Name) and node.id in self._names else ""
 
     def _counted(self, node: ast.stmt) -> list[ast.stmt]:
         """Return a statement with what has to be called before and after it."""
-        if isinstance(node, ast.Assert) and isinstance(node.test, ast.BoolOp):
-            if isinstance(node.test.op, ast.And):  # the parts are checks of their own
-                parts = [ast.copy_location(ast.Assert(each), node) for each in node.test.values]
-                return [statement for each in parts for statement in self._counted(each)]
+        is_assert = isinstance(node, ast.Assert)
+        if is_assert and isinstance(node.test, ast.BoolOp) and isinstance(node.test.op, ast.And):
+            # The parts are checks of their own.
+            parts = [ast.copy_location(ast.Assert(each), node) for each in node.test.values]
+            return [statement for each in parts for statement in self._counted(each)]
+        says_something = is_assert and not (isinstance(node.test, ast.Constant) and node.test.value)
+        if says_something and _is_always_true(node.test):
+            raise Unrunnable(f"line {node.lineno}: always true: {ast.unparse(node)[:80]}")
+        self.num_checks += says_something
+        site = self.num_checks if says_something else 0
         head = [each for each in ast.iter_child_nodes(node) if isinstance(each, _HEAD)]
-        parts = [part for each in head for part in ast.walk(each)]
-        is_check = _is_check(node)
-        found = [node]
-        if is_check or _is_fail(node):
-            self.num_checks += 1
-            site = self.num_checks
-            found = [ast.Expr(_call(BEGIN, site)), node]
-            if not _is_fail(node):
-                self.lines[site] = node.lineno
-                found.append(ast.Expr(_call(PASSED, site)))
-        if head:
-            signs = [each for part in parts if isinstance(part, ast.Compare) for each in part.ops]
-            is_held = any(not isinstance(each, (ast.Is, ast.IsNot)) for each in signs)
-            is_held |= is_check and not signs
-            found.insert(0, ast.Expr(_call(STEP, is_held)))
+        compared = [
+            part for each in head for part in ast.walk(each) if isinstance(part, ast.Compare)
+        ]
+        signs = [sign for each in compared for sign in each.ops]
+        is_held = any(not isinstance(sign, ast.Is | ast.IsNot) for sign in signs)
+        is_held |= is_assert and not signs
+        found = [ast.Expr(_call(STEP, (site, is_held))), node] if head else [node]
+        if says_something and not isinstance(node.test, ast.Constant):
+            self.lines[site] = node.lineno
+            found.append(ast.Expr(_call(PASSED, site)))
         return found
-
-
-_HEAD = (ast.expr, ast.withitem)
 
 
 def _call(name: str, argument: Any) -> ast.Call:
     return ast.Call(ast.Name(name, ast.Load()), [ast.Constant(argument)], [])
 
 
-def _is_check(node: ast.stmt) -> bool:
-    """Return whether a statement is an assert, or calls ``self.assertEqual`` and the like.
-
-    Raises:
-        Unrunnable: It is true whatever the program does.
-    """
-    if isinstance(node, ast.Assert):
-        if _is_always_true(node.test):
-            raise Unrunnable(f"line {node.lineno}: always true: {ast.unparse(node)[:80]}")
-        return not isinstance(node.test, ast.Constant) or not node.test.value
-    calls = [node.value] if isinstance(node, ast.Expr) else []
-    if isinstance(node, ast.With):
-        calls = [item.context_expr for item in node.items]
-    return any(_method(call).startswith("assert") for call in calls)
-
-
-def _is_fail(node: ast.stmt) -> bool:
-    """Return whether a statement says that the tests should not have come here."""
-    if isinstance(node, ast.Assert):
-        return isinstance(node.test, ast.Constant) and not node.test.value
-    if isinstance(node, ast.Expr):
-        return _method(node.value) == "fail"
-    return isinstance(node, ast.Raise) and "AssertionError" in ast.unparse(node)
-
-
-def _method(node: ast.expr) -> str:
-    """Return the name of the method of ``self`` that an expression calls; empty for none."""
-    called = node.func if isinstance(node, ast.Call) else None
-    is_own = isinstance(called, ast.Attribute) and _is_name(called.value)
-    return called.attr if is_own and called.value.id == "self" else ""  # type: ignore[union-attr]
-
-
 def _is_always_true(test: ast.expr) -> bool:
-    """Return whether a test is no constant, and true whatever the program does."""
+    """Return whether a test that is no constant is true whatever the program does."""
     if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.Or):
         return any(
             _is_always_true(each) or (isinstance(each, ast.Constant) and bool(each.value))
             for each in test.values
         )
     if isinstance(test, ast.Compare):
-        return not any(isinstance(each, (ast.Name, ast.Call)) for each in ast.walk(test))
+        return not any(isinstance(each, ast.Name | ast.Call) for each in ast.walk(test))
     return isinstance(test, _DISPLAYS)
 
 
@@ -269,16 +211,13 @@ def with_entry_point(text: str, name: str) -> str:
 
 
 def with_setup(setup: str, text: str) -> str:
-    """Return tests that know what stands before the program; unchanged where nothing does.
-
-    It is stored in front of the tests, in one text; the tests see it too.
-    """
+    """Return tests with what stands before the program, in one text; the tests see it too."""
     if not setup.strip() or _SETUP_END in text:
         return text
-    return f"{setup.strip()}\n{_SETUP_END}\n{text}"
+    return f"{setup.strip()}\n{_SETUP_END}{text}"
 
 
 def setup_of(text: str) -> str:
     """Return what stands before the program; empty where nothing does."""
-    setup, end, _ = text.partition(f"{_SETUP_END}\n")
+    setup, end, _ = text.partition(_SETUP_END)
     return setup if end else ""

@@ -11,8 +11,8 @@ TYPE_CHECKING = False  # as typing.TYPE_CHECKING, without the import
 if TYPE_CHECKING:
     from typing import Any
 
-MAX_LINE_BYTES = 16 << 20
-MAX_DEPTH = 100
+_MAX_LINE_BYTES = 16 << 20
+_MAX_DEPTH = 100
 _MAX_BARE_INT = 1 << 64  # Python refuses very long decimals
 _SEQUENCES = {"tuple": tuple, "set": set, "frozenset": frozenset}
 _PLAIN = (type(None), bool, int, float, complex, str, bytes, list, dict, *_SEQUENCES.values())
@@ -27,14 +27,14 @@ class Unsupported(Exception):
 
 
 class Channel:
-    """Messages over one descriptor."""
+    """Messages over one descriptor; ``PeerEnded`` when the other process is gone."""
 
     def __init__(self, descriptor: int) -> None:
         self._lines = open(descriptor, "rb", closefd=False)  # noqa: SIM115
         self._out = open(descriptor, "wb", closefd=False)  # noqa: SIM115
 
     def send(self, message: object) -> None:
-        """Send one message; ``PeerEnded`` when the other process is gone."""
+        """Send one message."""
         # Not escaped: of two escapes, halves of a character, JSON would make one character.
         text = json.dumps(message, ensure_ascii=False) + "\n"
         try:
@@ -44,9 +44,9 @@ class Channel:
             raise PeerEnded from None
 
     def receive(self) -> Any:
-        """Return the next message; ``PeerEnded`` when there is none, or it is too long or bad."""
+        """Return the next message; one that is too long or bad is none."""
         try:
-            line = self._lines.readline(MAX_LINE_BYTES)
+            line = self._lines.readline(_MAX_LINE_BYTES)
             if not line.endswith(b"\n"):
                 raise PeerEnded
             return json.loads(line.decode("utf-8", "surrogatepass"))
@@ -60,8 +60,8 @@ def encode(value: Any, depth: int = 0) -> Any:
     Raises:
         Unsupported: Something in it is not plain data, or it is nested too deep.
     """
-    if depth > MAX_DEPTH:
-        raise Unsupported(f"data nested deeper than {MAX_DEPTH} levels")
+    if depth > _MAX_DEPTH:
+        raise Unsupported(f"data nested deeper than {_MAX_DEPTH} levels")
     base = next((kind for kind in type(value).__mro__ if kind in _PLAIN), None)
     if base is None:
         raise Unsupported(f"a value of type {type(value).__name__}"[:100])
@@ -97,13 +97,3 @@ def decode(form: Any) -> Any:
     if name == "dict":
         return dict(map(decode, value))
     return _SEQUENCES[name](map(decode, value))
-
-
-def visible(text: str) -> str:
-    """Return a text of a page or model with plain spaces, and no characters of no width."""
-    if text.isascii():
-        return text
-    return "".join(
-        char if char.isascii() or char.isprintable() else " " if char.isspace() else ""
-        for char in text
-    )
