@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -120,19 +120,10 @@ _LINES = r"[^\s]+|\n+| +"  # SentencePiece models cut at spaces alone
 class Family:
     """One family of models.
 
-    Attributes:
-        model_type: transformers' name of the architecture.
-        vocab_size: Rows of the embedding; more than the tokenizer has tokens for Qwen.
-        num_tokens: Tokens of the tokenizer.
-        special: Special tokens that a template or a stop needs, and their ids.
-        stops: Tokens that end a response; the first is the tokenizer's own eos.
-        pad: The tokenizer's padding token.
-        template: The chat template.
-        pattern: Regular expression that cuts a text into words.
-        is_tied: Whether the embedding is the output layer too.
-        first_learned: Id of the first token that is not a special one.
-        config: Further fields of the model's configuration.
-        defaults: Sampling defaults of ``generation_config.json``, which a run must not follow.
+    ``vocab_size`` counts rows of the embedding, more than ``num_tokens`` for Qwen; ``special`` are
+    tokens that a template or a stop needs, with ids; the first of ``stops`` is the tokenizer's eos;
+    ``pattern`` cuts a text into words; tokens that are not special begin at ``first_learned``;
+    ``defaults`` are sampling defaults, which a run must not follow.
     """
 
     model_type: str
@@ -251,28 +242,17 @@ _LAYER_GAIN = 8.0
 _SEED = 0
 
 
-@dataclass(frozen=True)
-class Size:
-    """Sizes of a decoder, under transformers' names."""
-
-    hidden_size: int = 64
-    intermediate_size: int = 128
-    num_hidden_layers: int = 2
-    num_attention_heads: int = 2
-    num_key_value_heads: int = 1
-    head_dim: int = 32
+# Sizes of the decoder, under transformers' names.
+_SIZE = {
+    **{"hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2},
+    **{"num_attention_heads": 2, "num_key_value_heads": 1, "head_dim": 32},
+}
 
 
-SMALL = Size()
-# Qwen2.5-0.5B.
-HALF_BILLION = Size(896, 4864, 24, 14, 2, 64)
+def build_model(folder: Path, family_name: str) -> None:
+    """Write a model of random fp32 weights with its tokenizer into ``folder``.
 
-
-def build_model(folder: Path, family_name: str, size: Size = SMALL) -> None:
-    """Write a model of random weights with its tokenizer into ``folder``.
-
-    Small sizes are written in fp32 and end their responses after some 20 tokens; larger ones are
-    in bf16 and end none, so that a measurement of speed knows its tokens.
+    Its responses end after some 20 tokens.
     """
     family = FAMILIES[family_name]
     tokenizer = build_tokenizer(family)
@@ -286,13 +266,13 @@ def build_model(folder: Path, family_name: str, size: Size = SMALL) -> None:
         bos_token_id=tokenizer.bos_token_id,
         eos_token_id=stop_ids[0],
         pad_token_id=tokenizer.pad_token_id,
-        **asdict(size),
+        **_SIZE,
         **family.config,
     )
-    dtype = torch.float32 if size == SMALL else torch.bfloat16
-    model = AutoModelForCausalLM.from_config(config, dtype=dtype)
-    if size == SMALL:
-        _sharpen(model, family, stop_ids, _fixed_text(tokenizer))
+    model = AutoModelForCausalLM.from_config(config, dtype=torch.float32)
+    text = " ".join(f"{a} rows of {b} make {a * b}." for a in range(2, 14) for b in range(2, 14))
+    ids = tokenizer(text, add_special_tokens=False)["input_ids"][:512]
+    _sharpen(model, family, stop_ids, torch.tensor(ids).view(4, 128))
     model.generation_config = GenerationConfig(
         do_sample=True,
         bos_token_id=tokenizer.bos_token_id,
@@ -302,12 +282,6 @@ def build_model(folder: Path, family_name: str, size: Size = SMALL) -> None:
     )
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
-
-
-def _fixed_text(tokenizer: PreTrainedTokenizerFast) -> torch.Tensor:
-    """Return 4 x 128 tokens of a text that never changes."""
-    text = " ".join(f"{a} rows of {b} make {a * b}." for a in range(2, 14) for b in range(2, 14))
-    return torch.tensor(tokenizer(text, add_special_tokens=False)["input_ids"][:512]).view(4, 128)
 
 
 def _sharpen(

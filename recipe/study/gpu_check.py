@@ -15,6 +15,7 @@ import json
 import os
 import shutil
 import signal
+import statistics
 import subprocess
 import sys
 import time
@@ -25,12 +26,13 @@ from pathlib import Path
 from typing import Any
 
 import psutil
+import torch
 
 from recipe import PROGRAMS, REPOSITORY
 from recipe.run.arguments import Parser
 from recipe.run.ending import errors_in_one_line
 from recipe.run.errors import ConfigError, HintError
-from recipe.run.rows import accuracies
+from recipe.run.rows import accuracies, read_rows
 from recipe.run.typed import read_yaml
 from recipe.run.whole_file import write_whole
 from recipe.study.runs import SECONDS, VLLM_DIFFERENCE, compare_records
@@ -106,9 +108,7 @@ class Check:
             text = (folder / "console.txt").read_text(encoding="utf-8", errors="replace")
             errors = [line for line in text.splitlines() if "rror" in line] or ["no output"]
             raise HintError(f"exit code {process.returncode}: {errors[-1][:300]} ({folder})")
-        metrics = folder / "metrics.jsonl"
-        lines = metrics.read_text(encoding="utf-8").splitlines() if metrics.exists() else []
-        return [json.loads(line) for line in lines]
+        return list(read_rows(folder / "metrics.jsonl"))
 
 
 def _kill(process: subprocess.Popen, folder: Path) -> None:
@@ -138,7 +138,7 @@ def numbers_of(name: str, check: Check) -> Numbers:
         return _versions(check)
     if check.device == "cpu" and "not_on_cpu" in part:
         raise NotHereError(part["not_on_cpu"])
-    if check.device == "cuda" and _num_gpus() < part.get("num_gpus", 1):
+    if check.device == "cuda" and torch.cuda.device_count() < part.get("num_gpus", 0):
         raise NotHereError(f"needs {part['num_gpus']} GPUs")
     if "needs" in part and not (check.folder / part["needs"]).exists():
         numbers_of(part["needs"].split("/")[0], check)
@@ -159,21 +159,12 @@ def numbers_of(name: str, check: Check) -> Numbers:
         found = json.loads((folder / "bench.json").read_bytes())["arms"]
         shown = (("step s", "step_s"), ("tokens/s", "tokens_per_s"))
         return {f"{arm} {what}": round(found[arm][key], 3) for arm in found for what, key in shown}
-    return _compared(name, check, rows) | _accuracies(rows) | _agreement(rows, part)
+    return _shown(name, check, rows)
 
 
 def _joined(settings: Iterable[Any]) -> Iterator[str]:
     for each in settings:
-        if isinstance(each, str):
-            yield each
-        else:
-            yield from _joined(each)
-
-
-def _num_gpus() -> int:
-    import torch
-
-    return torch.cuda.device_count()
+        yield from [each] if isinstance(each, str) else _joined(each)
 
 
 def _versions(check: Check) -> Numbers:
@@ -183,47 +174,39 @@ def _versions(check: Check) -> Numbers:
             found[name] = importlib.metadata.version(name)
     if check.device == "cpu":
         return found | {"device": "CPU in a GPU's place"}
-    import torch
-
     properties = torch.cuda.get_device_properties(0)
     memory = properties.total_memory / 2**30
     return found | {"device": f"{properties.name}, {memory:.0f} GiB, CUDA {torch.version.cuda}"}
 
 
-def _compared(name: str, check: Check, rows: Sequence[Mapping[str, Any]]) -> Numbers:
-    """Compare a run with the reference; on a GPU sums in another order may change a token."""
-    if "as_reference" not in PARTS[name]:
-        return {}
-    steps = [row["step"] for row in rows if row["step"]]
-    if steps != sorted({*steps}) or len(steps) != max(steps, default=-1):
-        raise HintError(f"steps {steps} are not each step once")
-    if not (check.folder / "reference/records.jsonl").exists():
-        numbers_of("reference", check)
-    same = compare_records(check.folder / "reference", check.folder / name)
-    numbers = {"equal prompts": f"{same.num_equal} of {same.num_prompts}"}
-    if check.device == "cpu" and same.num_equal < same.num_prompts:
-        raise HintError(f"differs from the reference at step {same.first_step}: {numbers}")
-    return numbers
-
-
-def _accuracies(rows: Sequence[Mapping[str, Any]]) -> Numbers:
-    """Return the first and the last accuracies of a run that validates."""
-    found = [each for row in rows if (each := accuracies(row))]
-    ends = {"before": found[0], "after": found[-1]} if found else {}
-    return {f"{name} {when}": round(each[name], 4) for when, each in ends.items() for name in each}
-
-
-def _agreement(rows: Sequence[Mapping[str, Any]], part: Mapping[str, Any]) -> Numbers:
-    """Return how far trainer and vLLM are apart in a token's probability, and a step's time."""
+def _shown(name: str, check: Check, rows: Sequence[Mapping[str, Any]]) -> Numbers:
+    """Return what a training run shows: sameness, accuracies, agreement of trainer and vLLM."""
+    part, numbers = PARTS[name], {}
+    if "as_reference" in part:
+        made = [row["step"] for row in rows if row["step"]]
+        if made != list(range(1, len(made) + 1)):
+            raise HintError(f"steps {made} are not each step once")
+        if not (check.folder / "reference/records.jsonl").exists():
+            numbers_of("reference", check)
+        same = compare_records(check.folder / "reference", check.folder / name)
+        numbers["equal prompts"] = f"{same.num_equal} of {same.num_prompts}"
+        # On a GPU sums in another order may change a token.
+        if check.device == "cpu" and same.num_equal < same.num_prompts:
+            raise HintError(f"differs from the reference at step {same.first_step}: {numbers}")
+    validated = [each for row in rows if (each := accuracies(row))]
+    ends = {"before": validated[0], "after": validated[-1]} if validated else {}
+    for when, each in ends.items():
+        numbers |= {f"{source} {when}": round(share, 4) for source, share in each.items()}
     steps = [row for row in rows if VLLM_DIFFERENCE in row]
     if not steps:
         raise HintError(f"no step has {VLLM_DIFFERENCE}")
-    mean = sum(row[VLLM_DIFFERENCE] for row in steps) / len(steps)
+    mean = statistics.fmean(row[VLLM_DIFFERENCE] for row in steps)
     if mean > part.get("max_mean", 1.0):
         raise HintError(f"mean difference {mean:.1e}: the weights differ")
-    times = [row[SECONDS] for row in steps]
-    seconds = round(sum(times[1:]) / max(len(times) - 1, 1), 2)
-    return {"mean": mean, "largest": max(row[_LARGEST] for row in steps), "step s": seconds}
+    times = [row[SECONDS] for row in steps[1:]] or [0.0]
+    largest = max(row[_LARGEST] for row in steps)
+    step_s = round(statistics.fmean(times), 2)
+    return numbers | {"mean": mean, "largest": largest, "step s": step_s}
 
 
 def run_part(name: str, check: Check) -> dict[str, Any]:
@@ -236,18 +219,6 @@ def run_part(name: str, check: Check) -> dict[str, Any]:
     except (HintError, OSError, LookupError, ValueError, RuntimeError, ImportError) as error:
         result = {"result": "FAILED", "reason": f"{type(error).__name__}: {error}"}
     return result | {"seconds": round(time.monotonic() - began)}
-
-
-def table(results: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """Return the table, a row per part."""
-    rows = []
-    for name, each in results.items():
-        shown = "; ".join(
-            f"{key} {value:.3g}" if isinstance(value, float) else f"{key} {value}"
-            for key, value in each.get("numbers", {}).items()
-        )
-        rows.append([name, each["result"], str(each["seconds"]), shown or each["reason"]])
-    return markdown(["part", "result", "seconds", "numbers"], rows)
 
 
 @errors_in_one_line()
@@ -277,6 +248,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(results[name]["result"], flush=True)
         write_whole(written, json.dumps(results, indent=1))
     print(f"\n### GPU check, {datetime.now():%Y-%m-%d}, {given.device}\n")
-    print("\n".join(table({name: results[name] for name in PARTS if name in results})))
+    rows = []
+    for name in (name for name in PARTS if name in results):
+        each = results[name]
+        shown = "; ".join(
+            f"{key} {value:.3g}" if isinstance(value, float) else f"{key} {value}"
+            for key, value in each.get("numbers", {}).items()
+        )
+        rows.append([name, each["result"], str(each["seconds"]), shown or each["reason"]])
+    print("\n".join(markdown(["part", "result", "seconds", "numbers"], rows)))
     print(f"\n{written}")
     return int(any(each["result"] == "FAILED" for each in results.values()))
