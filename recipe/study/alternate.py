@@ -22,7 +22,7 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -71,13 +71,7 @@ class ServerOptions(NamedTuple):
 
 
 def phases(t_low: int, t_high: int, num_steps: int) -> list[Phase]:
-    """Return the phases of a run of ``num_steps`` steps of both roles together.
-
-    The solver begins; the last phase ends with the run.
-
-    Raises:
-        ConfigError: If one of the roles would never train.
-    """
+    """Return the phases of a run of ``num_steps`` steps of both roles; the solver begins."""
     if min(t_low, t_high) < 1 or num_steps <= t_low:
         raise ConfigError(
             f"t_low={t_low} and t_high={t_high} must be at least 1, and trainer."
@@ -95,13 +89,8 @@ def phases(t_low: int, t_high: int, num_steps: int) -> list[Phase]:
 class Alternation:
     """A run of two policies in one folder; what is done is read from it, never remembered.
 
-    Attributes:
-        config: The command's settings, composed.
-        settings: The same as overrides of ``main_hint.py``.
-        node: Settings node of the method.
-        phases: All of the run.
-        server: Where the partner is served.
-        programs: Folder of ``main_hint.py`` and ``main_export.py``.
+    ``settings`` are ``config`` as overrides of ``main_hint.py``, which is in ``programs``; ``node``
+    holds the method's; ``phases`` are all of the run.
     """
 
     config: DictConfig
@@ -112,11 +101,7 @@ class Alternation:
     programs: Path = PROGRAMS
 
     def run(self) -> None:
-        """Do what is left, or evaluate the pair as it stands.
-
-        Raises:
-            HintError: If a part failed or did not answer.
-        """
+        """Do what is left, or evaluate the pair as it stands."""
         # The programs may run in other folders than this one.
         self.root = Path(self.config.hint.run_dir).absolute()
         self.root.mkdir(parents=True, exist_ok=True)
@@ -207,50 +192,41 @@ class Alternation:
             *("--host", self.server.host, "--port", str(port)),
             *server_arguments(self.config, self.server),
         ]
-        with self._serving(command, served, url) as server:
-            self._run("main_hint.py", [*self.settings, *arguments], server, served)
-
-    @contextlib.contextmanager
-    def _serving(self, command: list[str], served: str, url: str) -> Iterator[subprocess.Popen]:
-        """Hold a server that answers."""
         devices = {"CUDA_VISIBLE_DEVICES": self.server.devices} if self.server.devices else {}
         with open(self.root / LOG, "a", encoding="utf-8") as log:
             log.write(f"$ {shlex.join(command)}\n")
             log.flush()
             env = {**os.environ, **devices}
-            process = start_child(command, env=env, log=log, pass_fds=(self._lock,))
+            server = start_child(command, env=env, log=log, pass_fds=(self._lock,))
         began_s, limit_s = time.monotonic(), self.config.hint.watchdog.start_s
-        direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         try:
-            while True:
-                _check_alive(process, served)
-                with contextlib.suppress(OSError), direct.open(f"{url}/health", timeout=2.0):
-                    break
+            while not _answers(f"{url}/health"):
+                self._check_served(server, served)
                 if time.monotonic() - began_s > limit_s:
                     raise StallError(
                         f"the server of {served} did not answer within hint.watchdog.start_s="
                         f"{limit_s:g} s; raise it, or look at {LOG}"
                     )
                 pause(0.5)
-            yield process
+            check = functools.partial(self._check_served, server, served)
+            self._run("main_hint.py", [*self.settings, *arguments], check)
         finally:
-            end_children([process])
+            end_children([server])
+
+    def _check_served(self, server: subprocess.Popen, served: str) -> None:
+        if (code := server.poll()) is not None:
+            raise HintError(f"the server of {served} ended with exit code {code}: see {LOG}")
 
     def _run(
-        self,
-        program: str,
-        arguments: Sequence[str],
-        server: subprocess.Popen | None = None,
-        served: str = "",
+        self, program: str, arguments: Sequence[str], check: Callable[[], None] = lambda: None
     ) -> None:
-        """Run a program to its end, as long as its server is there."""
+        """Run a program to its end, as long as the check passes."""
         command = [sys.executable, str(self.programs / program), *arguments]
         env = {**os.environ, "PYTHONUNBUFFERED": "1"}
         process = start_child(command, env=env, pass_fds=(self._lock,))
         try:
             while (code := process.poll()) is None:
-                if server:
-                    _check_alive(server, served)
+                check()
                 pause(0.2)
         finally:
             if process.poll() is None:
@@ -283,9 +259,11 @@ def weights_sha256(model: Path) -> str | None:
     return hashlib.sha256(digests.encode()).hexdigest() if files else None
 
 
-def _check_alive(server: subprocess.Popen, served: str) -> None:
-    if (code := server.poll()) is not None:
-        raise HintError(f"the server of {served} ended with exit code {code}: see {LOG}")
+def _answers(url: str) -> bool:
+    direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    with contextlib.suppress(OSError), direct.open(url, timeout=2.0):
+        return True
+    return False
 
 
 def _free_port(host: str) -> int:
@@ -328,14 +306,7 @@ def server_arguments(config: Any, server: ServerOptions) -> list[str]:
 
 
 def check_settings(config: DictConfig, server: ServerOptions) -> str:
-    """Refuse what has no two roles or no export, and what the command gives to each phase itself.
-
-    Returns:
-        The settings node of the method, whose roles alternate.
-
-    Raises:
-        ConfigError: Naming the setting.
-    """
+    """Return the settings node of the method; refuse what has no two roles, or no export."""
     name = str(config.trainer.method)
     if not getattr(METHODS.get(name), "roles_alternate", False):
         raise ConfigError(f"trainer.method={name} has no solver and guide that take turns")
