@@ -1,4 +1,4 @@
-"""One HTML file that shows runs: the numbers that matter, curves, prompts with texts, settings.
+"""One HTML file that shows runs: numbers, curves, prompts with texts, settings.
 
 It asks no network for anything.
 """
@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -26,74 +26,22 @@ from recipe.hint.command.compose import primary_config, set_config_paths
 from recipe.hint.credit.rows import has_signal
 from recipe.run.rows import accuracies
 from recipe.study.estimators import t_quantile, wilson_interval
-from recipe.study.runs import SECONDS, TOKENS, VLLM_DIFFERENCE, Run, level_share, num_problems
+from recipe.study.runs import SECONDS, Run, level_share, num_problems
 from recipe.study.tables import percent
 
 _FILES = Path(__file__).parent / "page_files"
-# After Okabe and Ito, told apart by most people; in tones that show on white and on black.
+# After Okabe and Ito, told apart by most people.
 _COLOURS = ("#2f86cf", "#de6b1f", "#12a37f", "#cc79a7", "#d99a00", "#8c76c9", "#5fb4e0", "#888888")
-_DASHES = ("solid", "dash", "dot", "dashdot")
-_MAX_POINTS, _MAX_STACKED = 400, 8
+_MAX_POINTS, _MAX_BANDS = 400, 8
 _TEXT_CHARS, _MAX_RESPONSES = 6000, 8  # of a prompt's texts
 _PLACES = ("hint.run_dir", "trainer.default_local_dir", "trainer.experiment_name")
-# Controls, and marks that would hide or reorder text.
-_HIDDEN = [*range(9), *range(11, 32), *range(127, 160), 0x61C, *range(0x200B, 0x2010)]
-_HIDDEN += [*range(0x202A, 0x202F), *range(0x2060, 0x206A), 0xFEFF, *range(0xD800, 0xE000)]
-_VISIBLE = {code: f"⟨U+{code:04X}⟩" for code in _HIDDEN}
 
 Row = Mapping[str, float]
-Runs = Mapping[str, Sequence[Run]]  # a variant's, its seeds
-_INFORMATIVE, _HINTED = "Informative groups, share", "Prompts trained under a hint, share"
 CURVES: dict[str, Callable[[Row], float]] = {
-    "Mean reward of what trains": lambda row: row["critic/score/mean"],
-    _INFORMATIVE: lambda row: 1 - row["hint/zero_signal_after"],
-    _HINTED: lambda row: row["hint/prompts_with_hint"] / row["hint/prompts"],
-    "Problems never solved, hints included, %": lambda row: row["reward_tracking/pct_never_solved"],
-    "Tokens sampled per step": lambda row: sum(row[name] for name in TOKENS),
+    "Informative groups": lambda row: 1 - row["hint/zero_signal_after"],
+    "Prompts trained under a hint": lambda row: row["hint/prompts_with_hint"] / row["hint/prompts"],
     "Seconds per step": lambda row: row[SECONDS],
-    "Entropy, nats": lambda row: row["actor/entropy"],
-    "Response length, tokens": lambda row: row["response_length/mean"],
-    "Gradient norm": lambda row: row["actor/grad_norm"],
-    "Hints that hold the answer, share": lambda row: row["hint/leaked"] / row["hint/prompts"],
-    "First turn correct, share": lambda row: row["turns/acc_t1"],
-    "Last turn correct, share": lambda row: row["turns/acc_t2"],
-    "Wrong at first and correct at last, share": lambda row: row["turns/wrong_to_right"],
-    "Correct at first and wrong at last, share": lambda row: row["turns/right_to_wrong"],
-    "Same answer in both turns, share": lambda row: row["turns/unchanged"],
-    "Feedback that holds the answer, share": lambda row: row["turns/leaks"],
-    "Verdicts not graded, share": lambda row: row["verify/ungraded"],
-    "Trainer against vLLM, difference of a token's probability": lambda row: row[VLLM_DIFFERENCE],
 }
-_PHASES = {
-    "rollout": "gen",
-    "log-probs": "old_log_prob",
-    "update": "update_actor",
-    "weights to vLLM": "update_weights",
-    "advantages": "adv",
-    "checkpoint": "save_checkpoint",
-    "reference": "ref",
-    "values": "values",
-    "critic update": "update_critic",
-}
-
-
-class Number(NamedTuple):
-    """A number as it is shown; ``trend``: ``right`` for a change to the better, else ``wrong``."""
-
-    title: str
-    value: str = "-"
-    change: str = ""
-    note: str = ""
-    trend: str = ""
-
-
-class Line(NamedTuple):
-    """Means over seeds with a 95 % interval, at steps that all of them have."""
-
-    x: list[int]
-    y: list[float]
-    low: list[float]
-    high: list[float]
 
 
 def render_page(runs: Sequence[Run], max_prompts: int = 200) -> str:
@@ -108,34 +56,44 @@ def render_page(runs: Sequence[Run], max_prompts: int = 200) -> str:
         name = run.variant if "/seed-" in run.name else run.name
         variants.setdefault(name, []).append(run)
     sources = sorted({name for run in runs for row in run.rows for name in accuracies(row)})
-    charts = [each for each in _charts(variants, sources) if each["data"]]
+    charts = [each for each in _charts(variants, sources) if any(map(_is_drawn, each["data"]))]
     code = (_FILES / "page.js").read_text("utf-8")
-    plotly = base64.b64encode(zlib.compress(get_plotlyjs().encode(), 9)).decode()
     prompts = [each for run in runs for each in _prompts(run, max_prompts // len(runs))]
+    machines: dict[str, dict[str, None]] = {}
+    for run in runs:
+        for name, value in _leaves(run.machine).items():
+            machines.setdefault(name, {})[value] = None
     environment = Environment(
         loader=FileSystemLoader(_FILES), autoescape=True, undefined=StrictUndefined,
         trim_blocks=True, lstrip_blocks=True,
-        finalize=lambda each: each.translate(_VISIBLE) if type(each) is str else each,
+        finalize=lambda each: _visible(each) if type(each) is str else each,
     )  # fmt: skip
     return environment.get_template("page.html").render(
         title=", ".join([*variants][:3]) + (" ..." if len(variants) > 3 else ""),
         css=(_FILES / "page.css").read_text("utf-8"),
         code=code,
         nonce=hashlib.sha256(code.encode()).hexdigest()[:32],
-        plotly=plotly,
+        plotly=base64.b64encode(zlib.compress(get_plotlyjs().encode(), 9)).decode(),
         charts=charts,
         data=json.dumps(charts, allow_nan=False).replace("<", "\\u003c"),
         runs=runs,
         numbers={name: _numbers(group, sources) for name, group in variants.items()},
         variants=variants,
-        styles=[_style(number) for number in range(len(variants))],
         prompts=sorted(prompts, key=lambda each: -each["step"]),
         settings=_settings([group[0] for group in variants.values()]),
-        machines=_machines(runs),
+        machines={name: " | ".join(values) for name, values in machines.items() if name},
     )
 
 
-# ---- numbers over seeds -------------------------------------------------------------------------
+def _visible(text: str) -> str:
+    """Return a text in which controls, and marks that hide or reorder text, are seen."""
+    return "".join(
+        each if each.isprintable() or each in "\n\t" else f"⟨U+{ord(each):04X}⟩" for each in text
+    )
+
+
+def _is_drawn(trace: Mapping[str, Any]) -> bool:
+    return any(trace["y"])
 
 
 def _points(run: Run, value: Callable[[Row], float]) -> dict[int, float]:
@@ -149,8 +107,8 @@ def _points(run: Run, value: Callable[[Row], float]) -> dict[int, float]:
     return points
 
 
-def _line(seeds: Sequence[Mapping[int, float]], num_problems: int | None = None) -> Line:
-    """Average over the seeds; the interval is Student's.
+def _line(seeds: Sequence[Mapping[int, float]], num_problems: int | None = None) -> pd.DataFrame:
+    """Return means over the seeds (``y``) at the steps that all have, with Student's interval.
 
     That of a share (``num_problems`` given) stays in [0, 1], and is no narrower than Wilson's over
     its problems.
@@ -167,131 +125,78 @@ def _line(seeds: Sequence[Mapping[int, float]], num_problems: int | None = None)
         lines["high"] = np.maximum(lines["high"], [high for _, high in ends])
     stride = -(-len(lines) // _MAX_POINTS) or 1
     lines = lines.iloc[[*range(0, len(lines) - 1, stride), *range(len(lines))[-1:]]]
-    rounded = ([float(f"{each:.5g}") for each in lines[name]] for name in lines)
-    return Line([*lines.index], *rounded)
+    return lines.map(lambda each: float(f"{each:.5g}"))
 
 
-def _accuracy(runs: Sequence[Run], source: str) -> Line:
+def _accuracy(runs: Sequence[Run], source: str) -> pd.DataFrame:
     return _line([run.curve(source) for run in runs], num_problems(runs[0], source))
 
 
-def _numbers(runs: Sequence[Run], sources: Sequence[str]) -> list[Number]:
-    """Return the same numbers of each variant, means over its seeds; ``-`` where it has none."""
-    found = []
-    for source in sources:
-        title, line = f"Accuracy, {source}", _accuracy(runs, source)
-        change = line.y[-1] - line.y[0] if line.y else 0.0
-        trend = "" if abs(change) < 0.0005 else "right" if change > 0 else "wrong"
-        shown = f"{percent(change, sign=True)} points" if len(line.y) > 1 else ""
-        value = f"{percent(line.y[-1])} %" if line.y else "-"
-        note = f"since step {line.x[0]}" if shown else ""
-        found.append(Number(title, value, shown, note, trend))
-    for title in (_INFORMATIVE, _HINTED):
-        ends: tuple[list[float], list[float]] = ([], [])
-        for run in runs:
-            values = [*_points(run, CURVES[title]).values()]
-            size = max(1, len(values) // 4)
-            ends[0].extend(values[:size])
-            ends[1].extend(values[-size:])
-        value = "-"
-        if any(ends[0] + ends[1]):
-            value = " → ".join(f"{100 * sum(each) / len(each):.0f}" for each in ends) + " %"
-        found.append(Number(title.partition(",")[0], value, note="first → last quarter"))
-    tokens = sum(run.tokens() for run in runs)
-    lost = sum(row.get("hint/rollout_tokens_discarded", 0) for run in runs for row in run.training)
-    note = f"{100 * lost / tokens:.0f} % not trained on" if tokens else ""
-    value = f"{tokens / len(runs) / 1000:.0f} k" if tokens else "-"
-    seconds = [row[SECONDS] for run in runs for row in run.training if SECONDS in row]
-    minutes = f"{sum(seconds) / 60 / len(runs):.1f}" if seconds else "-"
-    each = f"{sum(seconds) / len(seconds):.1f} s a step" if seconds else ""
-    return [
-        *found,
-        Number("Tokens sampled", value, note=note),
-        Number("Minutes of steps", minutes, note=each),
-    ]
-
-
-# ---- charts -------------------------------------------------------------------------------------
-
-
-def _charts(variants: Runs, sources: Sequence[str]) -> Iterator[dict[str, Any]]:
-    """Yield every chart that some run has numbers for, other than zero throughout."""
-    curves = {f"Accuracy, {source}": partial(_accuracy, source=source) for source in sources}
-    for title, value in CURVES.items():
-        curves[title] = partial(_curve, value=value, share=0 if title.endswith(", share") else None)
-    for title, of in curves.items():
-        found = [
-            trace
-            for number, (name, group) in enumerate(variants.items())
-            for trace in _traces(of(group), group, name, number, len(variants))
-        ]
-        look = {"range": [-0.02, 1.02], "tickformat": ".0%"} if title[:8] == "Accuracy" else {}
-        if any(any(trace["y"]) for trace in found):
-            yield {"title": title, "data": found, "yaxis": look, "legend": False}
-    for name, group in variants.items() if len(variants) <= _MAX_STACKED else ():
-        more = "" if len(variants) == 1 else f": {name}"
-        phases = {label: partial(_seconds, phase=phase) for label, phase in _PHASES.items()}
-        levels = sorted({level for run in group for level in run.levels})
-        shares = {f"level {level}": partial(level_share, level=level) for level in levels}
-        if {*levels} - {0}:
-            yield _stack(f"Prompts by the hint level that trains, share{more}", group, shares)
-        yield _stack(f"Seconds of a step{more}", group, phases)
-
-
-def _curve(runs: Sequence[Run], value: Callable[[Row], float], share: int | None = None) -> Line:
+def _curve(
+    runs: Sequence[Run], value: Callable[[Row], float], share: int | None = None
+) -> pd.DataFrame:
     return _line([_points(run, value) for run in runs], share)
 
 
-def _seconds(row: Row, phase: str) -> float:
-    return row.get(f"timing_s/{phase}", 0.0)
-
-
-def _traces(
-    line: Line, runs: Sequence[Run], name: str, number: int, num_variants: int
-) -> Iterator[dict[str, Any]]:
-    """Yield a variant's band over its seeds and its line; ``meta`` has x for each axis."""
-    places: dict[str, list[Any]] = {"step": line.x}
-    for axis, names, factor in (
-        ("tokens sampled", TOKENS, 1.0), ("minutes of steps", (SECONDS,), 1 / 60)
-    ):  # fmt: skip
-        steps = [
-            {row["step"]: sum(row.get(each, 0.0) for each in names) for row in run.training}
-            for run in runs
+def _numbers(runs: Sequence[Run], sources: Sequence[str]) -> dict[str, str]:
+    """Return a variant's numbers by their titles, means over its seeds; ``-`` where unknown."""
+    found = {"seeds": str(len(runs)), "step": str(max(run.last_step for run in runs))}
+    for source in sources:
+        y = [*_accuracy(runs, source)["y"]]
+        change = f" ({percent(y[-1] - y[0], sign=True)})" if len(y) > 1 else ""
+        found[f"{source}, % (change)"] = f"{percent(y[-1])}{change}" if y else "-"
+    for title in [*CURVES][:2]:
+        points = [[*_points(run, CURVES[title]).values()] for run in runs]
+        parts = [
+            (each[: max(1, len(each) // 4)], each[-max(1, len(each) // 4) :]) for each in points
         ]
-        total = pd.DataFrame(steps).T.sort_index().sum(axis=1).cumsum() * factor / len(runs)
-        places[axis] = total.reindex(line.x, fill_value=0.0).tolist()
-    colour, dash = _style(number)
-    trace = {"type": "scatter", "legendgroup": str(number), "name": name}
-    if line.low != line.high and num_variants <= _MAX_STACKED:
-        edges = {"x": [*line.x, *line.x[::-1]], "y": line.high + line.low[::-1]}
-        edges["meta"] = {axis: [*x, *x[::-1]] for axis, x in places.items()}
-        look = {"fill": "toself", "fillcolor": colour, "opacity": 0.18, "mode": "none"}
-        yield trace | edges | look | {"hoverinfo": "skip"}
-    mode = "lines+markers" if len(line.x) < 40 else "lines"
-    look = {"mode": mode, "line": {"width": 2, "color": colour, "dash": dash}}
-    yield trace | look | {"x": line.x, "y": line.y, "meta": places, "marker": {"size": 5}}
+        means = [100 * np.mean(np.concatenate(each)) for each in zip(*parts, strict=True)]
+        is_known = any(map(any, points))
+        found[f"{title}, first → last quarter, %"] = (
+            " → ".join(f"{each:.0f}" for each in means) if is_known else "-"
+        )
+    tokens = sum(run.tokens() for run in runs)
+    seconds = [row[SECONDS] for run in runs for row in run.training if SECONDS in row]
+    found["tokens"] = f"{tokens / len(runs) / 1000:.0f} k" if tokens else "-"
+    found["minutes"] = f"{sum(seconds) / 60 / len(runs):.1f}" if seconds else "-"
+    return found
 
 
-def _stack(
-    title: str, runs: Sequence[Run], parts: Mapping[str, Callable[[Row], float]]
-) -> dict[str, Any]:
-    """Return stacked areas over the steps, the mean over the seeds."""
-    data = []
-    for number, (name, value) in enumerate(parts.items()):
-        line = _curve(runs, value)
-        look = {"width": 0.5, "color": _style(number)[0]}
-        area = {"type": "scatter", "stackgroup": "all", "mode": "lines", "line": look}
-        if any(line.y):
-            data.append(area | {"x": line.x, "y": line.y, "name": name})
-    return {"title": title, "data": data, "yaxis": {}, "legend": True}
+def _charts(
+    variants: Mapping[str, Sequence[Run]], sources: Sequence[str]
+) -> Iterator[dict[str, Any]]:
+    """Yield every chart: accuracy, informative groups, hints, step time, levels of a variant."""
+    curves = {f"Accuracy, {source}": partial(_accuracy, source=source) for source in sources}
+    for title, value in CURVES.items():
+        share = None if value is CURVES["Seconds per step"] else 0
+        curves[title] = partial(_curve, value=value, share=share)
+    for title, of in curves.items():
+        lines = {name: of(group) for name, group in variants.items()}
+        traces = [each for at, name in enumerate(lines) for each in _traces(lines[name], name, at)]
+        if len(variants) > _MAX_BANDS:
+            traces = [each for each in traces if each["mode"] != "none"]
+        yield {"title": title, "data": traces}
+    for name, group in variants.items() if len(variants) <= _MAX_BANDS else ():
+        levels = sorted({level for run in group for level in run.levels})
+        areas = [_curve(group, partial(level_share, level=level)) for level in levels]
+        traces = [
+            {"x": [*area.index], "y": [*area["y"]], "name": f"level {level}", "stackgroup": "all"}
+            for level, area in zip(levels, areas, strict=True)
+        ]
+        if {*levels} - {0}:
+            yield {"title": f"Prompts by the hint level that trains: {name}", "data": traces}
 
 
-def _style(number: int) -> tuple[str, str]:
-    """Return the colour and dash of a variant's lines."""
-    return _COLOURS[number % len(_COLOURS)], _DASHES[number // len(_COLOURS) % len(_DASHES)]
-
-
-# ---- prompts, settings, machines ----------------------------------------------------------------
+def _traces(line: pd.DataFrame, name: str, number: int) -> Iterator[dict[str, Any]]:
+    """Yield a variant's band over its seeds, where it has one, and its line."""
+    x, colour = [*line.index], _COLOURS[number % len(_COLOURS)]
+    if (line["low"] != line["high"]).any():
+        band = {"x": [*x, *x[::-1]], "y": [*line["high"], *line["low"][::-1]], "mode": "none"}
+        look = {"fill": "toself", "fillcolor": colour, "opacity": 0.18, "hoverinfo": "skip"}
+        yield band | look | {"name": name, "legendgroup": name, "showlegend": False}
+    dash = ("solid", "dash", "dot", "dashdot")[number // len(_COLOURS) % 4]
+    look = {"mode": "lines", "line": {"color": colour, "dash": dash}}
+    yield look | {"x": x, "y": [*line["y"]], "name": name, "legendgroup": name}
 
 
 def _prompts(run: Run, limit: int) -> Iterator[dict[str, Any]]:
@@ -303,7 +208,7 @@ def _prompts(run: Run, limit: int) -> Iterator[dict[str, Any]]:
         (with_texts if _key(record) in samples else chosen).append(record)
     for record in [*with_texts, *chosen]:
         try:
-            yield _prompt(run, record, samples.get(_key(record)))
+            yield _prompt(record, samples.get(_key(record))) | {"run": run.name}
         except (LookupError, TypeError, ValueError, AttributeError):
             run.damaged["records.jsonl"] += 1
 
@@ -312,42 +217,40 @@ def _key(row: Mapping[str, Any]) -> tuple[int, str]:
     return row["step"], str(row.get("problem_id"))
 
 
-def _prompt(run: Run, record: Mapping[str, Any], sample: Any) -> dict[str, Any]:
-    """Return what the page shows of a prompt; ``path`` says in short what was tried."""
+def _prompt(record: Mapping[str, Any], sample: Any) -> dict[str, Any]:
+    """Return what the page shows of a prompt."""
     trained = {int(at) for at, _ in record["rows"]}
     rounds = []
     for number, each in enumerate(record["rounds"]):
         marks = "".join({1: "✓", 0: "✗"}.get(accuracy, "?") for accuracy in each["accuracies"])
-        who = each.get("role", "solver")
-        where = f"level {each['level']}" if who == "solver" else who
-        count = f"{marks.count('✓')}/{len(marks)}" if marks else each["hint_status"]
-        told = {"short": f"{where} {count}", "marks": marks, "trains": number in trained}
-        rounds.append(told | {"tokens": int(each["tokens"]), "prompt": each["prompt"]})
-    rewards, reasons = record["rewards"], record["reasons"]
-    flags = [name for name in ("off_schedule", "dropped") if record.get(f"is_{name}")]
-    flags += ["a hint holds the answer"] if record.get("leaked_levels") else []
-    is_informative = "dropped" not in flags and has_signal(rewards, record.get("groups", ()))
-    texts = None
-    if sample:
-        texts = {
+        where = f"level {each['level']}" if each.get("role", "solver") == "solver" else each["role"]
+        told = f"{where} {marks or each['hint_status']}"
+        rounds.append(f"{told}, {int(each['tokens'])} tokens{', trains' * (number in trained)}")
+    rewards, is_dropped = record["rewards"], record.get("is_dropped")
+    is_informative = not is_dropped and has_signal(rewards, record.get("groups", ()))
+    tags = {
+        "informative" if is_informative else "not informative": True,
+        "dropped": is_dropped,
+        "off_schedule": record.get("is_off_schedule"),
+        "a hint holds the answer": record.get("leaked_levels"),
+    }
+    return {
+        "step": record["step"],
+        "problem": _text(record["problem_id"])[:200],
+        "rounds": rounds,
+        "reward": sum(rewards) / len(rewards) if rewards else 0.0,
+        "reasons": ", ".join(f"{count} × {name}" for name, count in record["reasons"].items()),
+        "tags": [name for name, is_so in tags.items() if is_so],
+        "texts": sample
+        and {
             "problem": _text(sample["problem"]),
             "answer": _text(sample["answer"]),
             "hints": [(e["level"], _text(e["hint"])) for e in sample["rounds"] if e.get("hint")],
             "responses": [
-                {**each, "count": len(each["rows"]), "response": _text(each.get("response", ""))}
+                {**each, "response": _text(each.get("response", ""))}
                 for each in sample["responses"][:_MAX_RESPONSES]
             ],
-        }
-    return {
-        "run": run.name,
-        "step": record["step"],
-        "problem": _text(record["problem_id"])[:200],
-        "path": " → ".join(each["short"] for each in rounds),
-        "rounds": rounds,
-        "reward": sum(rewards) / len(rewards) if rewards else 0.0,
-        "reasons": ", ".join(f"{count} × {name}" for name, count in reasons.items()),
-        "tags": ["informative" if is_informative else "not informative", *flags],
-        "texts": texts,
+        },
     }
 
 
@@ -383,12 +286,3 @@ def _settings(runs: Sequence[Run]) -> list[tuple[str, str, list[str], bool]]:
         if is_mixed or (name in usual and "${" not in default and values[0] != default):
             rows.append((name, default, values, is_mixed))
     return sorted(rows, key=lambda row: not row[3])
-
-
-def _machines(runs: Sequence[Run]) -> list[tuple[str, str]]:
-    """Return machine and versions; of several runs each value once."""
-    found: dict[str, dict[str, None]] = {}
-    for run in runs:
-        for name, value in _leaves(run.machine).items():
-            found.setdefault(name, {})[value] = None
-    return [(name, " | ".join(values)) for name, values in found.items() if name]

@@ -68,14 +68,11 @@ def _runs(parser: Parser, argv: Sequence[str]) -> None:
     """Print the table; draw the figure when asked."""
     parser.add_argument("runs", nargs="+", help="folders of runs")
     parser.add_argument("--source", default="tiny/hard", help="data source of the accuracy")
-    parser.add_argument(
-        "--problems", type=int, help="problems behind an accuracy (default: counted in the files)"
-    )
     parser.add_argument("--figure", type=Path, help="an SVG file to write")
     given = parser.parse_args(argv)
     runs = [read_run(folder) for folder in given.runs]
     _tell_apart(runs, given.runs)
-    print("\n".join(training_table(runs, given.source, given.problems)))
+    print("\n".join(training_table(runs, given.source)))
     if given.figure:
         draw_learning(runs, given.source, given.figure)
 
@@ -153,7 +150,6 @@ def _html(parser: Parser, argv: Sequence[str]) -> None:
 
     runs, folders = [], []
     for folder in given.runs:
-        print(f"reading {folder} ...", file=sys.stderr, flush=True)
         found = [*runs_of(folder)]
         runs += found
         folders += [folder if len(found) == 1 else f"{folder}/{run.name}" for run in found]
@@ -162,8 +158,7 @@ def _html(parser: Parser, argv: Sequence[str]) -> None:
     _tell_apart(runs, folders)
     page = render_page(runs, max(0, given.prompts))
     write_whole(given.output, page)
-    size = f"{len(page.encode()) / 1e6:.1f} MB, {len(runs)} run{'s' * (len(runs) > 1)}"
-    print(f"{given.output}: {size}")
+    print(f"{given.output}: {len(page.encode()) / 1e6:.1f} MB, {len(runs)} runs")
 
 
 def _campaign(parser: Parser, argv: Sequence[str]) -> None:
@@ -177,18 +172,10 @@ def _campaign(parser: Parser, argv: Sequence[str]) -> None:
     results = [read_results_of(folder) for folder in given.folders]
     write_whole(given.output, results_page(results))
     if given.figure:
-        runs = []
-        for arm in given.arm or dict.fromkeys(arm for result in results for arm in result.seeds):
-            found = [
-                (result.campaign.title, run)
-                for result in results
-                for run in result.seeds.get(arm, {}).values()
-            ]
-            titles = {title for title, run in found if run.curve(given.source)}
-            for title, run in found:  # arms of one name in two campaigns are different arms
-                run.name = f"{title}: {run.name}" if len(titles) > 1 else run.name
-                runs.append(run)
-        draw_learning(runs, given.source, given.figure)
+        runs = [run for result in results for run in result.runs]
+        arms = given.arm or dict.fromkeys(run.variant for run in runs)
+        ordered = [run for arm in arms for run in runs if run.variant == arm]
+        draw_learning(ordered, given.source, given.figure)
     missing = sum(len(each.missing) for each in results)
     print(f"{given.output}: {len(results)} campaigns, {missing} runs missing")
 
@@ -198,8 +185,7 @@ def _keep(parser: Parser, argv: Sequence[str]) -> None:
     parser.add_argument("folder", help="a folder that main_campaign.py filled")
     parser.add_argument("-o", "--output", type=Path, required=True, help="another folder")
     given = parser.parse_args(argv)
-    count = keep_results(given.folder, given.output)
-    print(f"{given.output}: {count} runs")
+    print(f"{given.output}: {keep_results(given.folder, given.output)} runs")
 
 
 def _tell_apart(runs: Sequence[Run], folders: Sequence[str]) -> None:
@@ -210,11 +196,11 @@ def _tell_apart(runs: Sequence[Run], folders: Sequence[str]) -> None:
             run.name = folder
 
 
-def training_table(runs: Sequence[Run], source: str, problems: int | None = None) -> list[str]:
+def training_table(runs: Sequence[Run], source: str) -> list[str]:
     """Return a line per run: the last validation, tokens sampled and minutes of all steps.
 
-    The interval counts problems (``problems``, else those of the validation files), not responses:
-    those to one problem are not independent.
+    The interval counts the problems of the validation files, not responses: those to one problem
+    are not independent.
     """
     _check_source(runs, source)
     rows = []
@@ -223,7 +209,7 @@ def training_table(runs: Sequence[Run], source: str, problems: int | None = None
         if curve := run.curve(source):
             last = curve[max(curve)]
             share = f"{100 * last:.1f} %"
-            if count := problems or num_problems(run, source):
+            if count := num_problems(run, source):
                 low, high = wilson_interval(last, count)
                 interval = f"{100 * low:.1f} - {100 * high:.1f}"
         cells = [str(len(run.training)), share, interval, f"{run.tokens() / 1000:.0f}k"]
@@ -247,29 +233,23 @@ def _sample(row: dict[str, Any]) -> Iterator[str]:
             leaks = " (holds the answer)" if each["leaks"] else ""
             yield f"  hint {each['level']} {each['hint_status']}{leaks}: {_short(each['hint'])}"
     for each in row["responses"][:_VERDICTS]:
-        facts = [
-            f"level {each['level']}",
-            f"{len(each['rows'])} x {each['reason'].replace('_', ' ')}",
-            f"by {each['basis']}",
-            f"reward {each['reward']}",
-            "trains" if each["trains"] else "does not train",
-            *([f"ignored: {_short(each['ignored'])}"] if each["ignored"] else []),
-        ]
-        yield f"  {', '.join(facts)}"
+        count, reason = len(each["rows"]), each["reason"].replace("_", " ")
+        trains = "trains" if each["trains"] else "does not train"
+        ignored = f", ignored: {_short(each['ignored'])}" if each["ignored"] else ""
+        yield (
+            f"  level {each['level']}, {count} x {reason}, by {each['basis']}, reward "
+            f"{each['reward']}, {trains}{ignored}"
+        )
         yield f"    extracted: {_short(each['extracted'])}"
-        if "response" in each:
-            yield f"    response: {_short(each['response'], from_end=True)}"
-    if (rest := len(row["responses"]) + row["left_out"] - _VERDICTS) > 0:
-        yield f"  and {rest} other verdicts"
+        if "response" in each:  # its end has the answer
+            yield f"    response: {_short(each['response'][::-1])[::-1]}"
     yield ""
 
 
-def _short(text: str, *, from_end: bool = False) -> str:
-    """Return one line of a text's beginning or end."""
+def _short(text: str) -> str:
+    """Return one line of a text's beginning."""
     line = " ".join(text.split())
-    if len(line) > _CHARS:
-        line = f"... {line[-_CHARS:]}" if from_end else f"{line[:_CHARS]} ..."
-    return line
+    return f"{line[:_CHARS]} ..." if len(line) > _CHARS else line
 
 
 def draw_learning(runs: Sequence[Run], source: str, path: Path) -> None:
