@@ -55,13 +55,8 @@ def test_the_committed_files_are_the_listed_ones_and_are_made_again(world, tmp_p
     }
     assert "base/tokenizer.json" in made
     assert made.items() <= listed.items()
-
-
-@ALL
-def test_a_base_has_heads_that_vllm_serves_on_a_cpu(world):
-    config = json.loads((REPOSITORY / world.folder / "base/config.json").read_text())
-    # Its attention has kernels for 32, 64, 80, ...; with others the engine dies at the first group.
-    assert config["hidden_size"] // config["num_attention_heads"] == config["head_dim"] == 32
+    # vLLM's attention on a CPU has kernels for heads of 32, 64, 80, ...; else the engine dies.
+    assert json.loads((folder / "base/config.json").read_text())["head_dim"] == 32
 
 
 def test_a_part_that_is_made_alone_has_its_files(tmp_path):
