@@ -20,6 +20,7 @@ from recipe.run.errors import VerifierError
 from recipe.verify.line import Line, PeerDied
 from recipe.verify.options import GradeOptions
 
+_START_LIMIT_S = 120.0  # for the imports of a grade
 _SOURCE_ROOT = Path(__file__).resolve().parents[3]
 _END_LIMIT_MS = 10_000
 _LEAST_WAIT_S = 0.01
@@ -31,7 +32,6 @@ class WorkerHandle:
     def __init__(self, end: socket.socket, pid: int) -> None:
         # Holds on to the process itself: its number may be given to another after its end.
         self._process_fd = os.pidfd_open(pid)
-        self._lock = threading.Lock()
         self._line = Line(end)
         self._start = time.monotonic()
         self.pid = pid
@@ -68,23 +68,19 @@ class WorkerHandle:
 
     def kill(self) -> None:
         """End the process and all of its group; whoever waits on the socket sees its end."""
-        with self._lock:
-            if self._process_fd >= 0:
-                # The group first: its number is the process's, and taken as long as that lives.
-                with contextlib.suppress(ProcessLookupError, PermissionError):
-                    os.killpg(self.pid, signal.SIGKILL)
-                with contextlib.suppress(ProcessLookupError, PermissionError):
-                    signal.pidfd_send_signal(self._process_fd, signal.SIGKILL)
+        # The group first: its number is the process's, and taken as long as that lives.
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.pid, signal.SIGKILL)
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            signal.pidfd_send_signal(self._process_fd, signal.SIGKILL)
 
     def reap(self) -> None:
-        """Kill, wait for the end, close; only once."""
+        """Kill, wait for the end, close; only once, and nobody kills it later."""
         self.kill()
-        with self._lock:
-            waiter = select.poll()
-            waiter.register(self._process_fd, select.POLLIN)
-            waiter.poll(_END_LIMIT_MS)
-            os.close(self._process_fd)
-            self._process_fd = -1
+        waiter = select.poll()
+        waiter.register(self._process_fd, select.POLLIN)
+        waiter.poll(_END_LIMIT_MS)
+        os.close(self._process_fd)
         self._line.socket.close()
 
 
@@ -95,13 +91,11 @@ class WorkerFactory:
     with the first worker, and again when it has died.
     """
 
-    def __init__(self, grade_path: str, options: GradeOptions, start_timeout_s: float) -> None:
+    def __init__(self, grade_path: str, options: GradeOptions) -> None:
         self._grade_path = grade_path
         self._options = options
-        self._start_timeout_s = start_timeout_s
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
-        self._is_starting = False
 
     def start_worker(self) -> WorkerHandle:
         """Fork a worker.
@@ -109,19 +103,16 @@ class WorkerFactory:
         Raises:
             VerifierError: Why there is none.
         """
-        problem: Exception | None = None
         with self._lock:
-            for _ in range(2):  # once more when the process has been killed since the last time
-                try:
-                    self._start()
-                    return self._fork(time.monotonic() + self._start_timeout_s)
-                except (TimeoutError, PeerDied) as caught:
-                    problem = caught
-                    self._reap()
-                except OSError as caught:  # the process goes on, and the grades beside this one
-                    problem = caught
-                    break
-        raise VerifierError(f"no grading process: {problem!r}; free memory or processes")
+            self._start()
+            try:
+                return self._fork(time.monotonic() + _START_LIMIT_S)
+            except (TimeoutError, PeerDied) as problem:
+                self._reap()
+                reason = repr(problem)
+            except OSError as problem:  # the process goes on, and the grades beside this one
+                reason = str(problem)
+        raise VerifierError(f"no grading process: {reason}; free memory or processes")
 
     def check(self) -> None:
         """Start the process and wait for its imports.
@@ -131,15 +122,6 @@ class WorkerFactory:
         """
         with self._lock:
             self._start()
-
-    def stop_start(self) -> None:
-        """Fail a start that is under way.
-
-        One that is ready goes on: it has to see its workers end, or they stay as zombies.
-        """
-        process = self._process  # once: the thread that starts it may drop it at any time
-        if self._is_starting and process is not None:
-            process.kill()
 
     def close(self) -> None:
         """End the process and the workers that are left."""
@@ -163,19 +145,16 @@ class WorkerFactory:
         if self._process is not None and self._process.poll() is None:
             return
         self._reap()
-        self._is_starting = True
+        self._process = self._popen()
         try:
-            self._process = self._popen()
-            answer = self._line.receive(time.monotonic() + self._start_timeout_s)
+            answer = self._line.receive(time.monotonic() + _START_LIMIT_S)
             if answer == "ready":
                 return
             what = str(answer["failed"])
         except TimeoutError:
-            what = f"no answer within start_timeout_s={self._start_timeout_s:g}"
+            what = f"no answer within {_START_LIMIT_S:g} s"
         except PeerDied:
-            what = f"it ended with exit code {self._process.wait() if self._process else None}"
-        finally:
-            self._is_starting = False
+            what = f"it ended with exit code {self._process.wait()}"
         self._reap()
         path = self._options.function_path or self._grade_path
         raise VerifierError(f"a grading process cannot import {path}: {what}; see stderr")
@@ -186,13 +165,13 @@ class WorkerFactory:
         arguments.append(json.dumps(asdict(self._options)))
         python_path = [str(_SOURCE_ROOT), os.environ.get("PYTHONPATH", "")]
         environment = {
+            # One grade computes on one core, and a fork has no threads of a library.
+            "OMP_NUM_THREADS": "1",
+            "OPENBLAS_NUM_THREADS": "1",
             **os.environ,
             "PYTHONPATH": os.pathsep.join(filter(None, python_path)),
             # The working folder of a Ray actor may hold files that shadow modules.
             "PYTHONSAFEPATH": "1",
-            # One grade computes on one core, and a fork has no threads of a library.
-            "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", "1"),
-            "OPENBLAS_NUM_THREADS": os.environ.get("OPENBLAS_NUM_THREADS", "1"),
         }
         self._line = Line(ours)
         with theirs:

@@ -98,7 +98,7 @@ def test_verls_row_of_a_program_has_its_setup_too():
         ("def check(candidate):\n    assert candidate(2) == 4", "use nothing of the program"),
         ("assert (f(2) == 4, 'x')", "line 1: always true"),
         (">>> f(2)\n4", "the tests are not Python"),
-        ("assert f(2) == 5", "fails the row's tests, wrong: AssertionError"),
+        ("assert f(2) == 5", "fails the row's tests, wrong: assert f(2) == 5"),
     ],
 )
 def test_a_row_whose_tests_cannot_tell_is_not_written(tmp_path, capsys, tests, message):

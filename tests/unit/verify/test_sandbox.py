@@ -255,7 +255,7 @@ def test_a_killed_worker_takes_the_program_with_it():
     )
     options = GradeOptions(program_wall_s=300.0)
     pool = VerifierPool(1, 600.0, options=options)
-    future = pool.submit([program])
+    [future] = pool.submit([program])
     deadline = time.monotonic() + 120.0
     while (
         len(tree := psutil.Process().children(recursive=True)) < 4 and time.monotonic() < deadline

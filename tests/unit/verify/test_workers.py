@@ -16,6 +16,7 @@ from processes import is_alive, wait_for
 
 from recipe.run.errors import VerifierError
 from recipe.verify.options import GradeOptions
+from recipe.verify.pool import processes
 from recipe.verify.pool.workers import VerifierPool
 from recipe.verify.schema import Item
 
@@ -82,26 +83,13 @@ def test_verdicts_come_back_in_the_order_of_the_items():
         assert reasons(verdicts) == ["correct"] * 3 + ["wrong", "truncated", "correct"]
 
 
-def test_easy_answers_start_no_process():
-    with VerifierPool() as pool:
-        verdicts = pool.grade_many_blocking([Item(r"\boxed{5}", "5"), Item("none", "5")])
-        assert reasons(verdicts) == ["correct", "no_answer"]
-        assert worker_threads() == []
-
-
-def test_no_items_give_no_verdicts():
-    with VerifierPool() as pool:
-        assert pool.grade_many_blocking([]) == []
-        assert asyncio.run(pool.grade_many([])) == []
-
-
 @pytest.mark.parametrize("hang", ["sleep", "spin inside C"])
 def test_a_hung_grade_delays_nobody(grade_path, hang):
     with VerifierPool(2, 600.0, grade_path=grade_path) as pool:
         hung = pool.submit([Item("a", "a"), Item(hang, "")])
         sound = pool.grade_many_blocking([Item("b", "b")] * 50)
         assert reasons(sound) == ["correct"] * 50
-        assert not hung.done()  # nobody waited for it
+        assert not hung[1].done()  # nobody waited for it
 
 
 @pytest.mark.parametrize("hang", ["sleep", "spin inside C"])
@@ -117,16 +105,6 @@ def test_a_crash_is_an_error_of_one_grade(grade_path, crash):
     with VerifierPool(1, grade_path=grade_path) as pool:
         verdicts = pool.grade_many_blocking(items)
         assert reasons(verdicts) == ["correct", "error", "correct", "wrong"]
-
-
-def test_the_cut_off_flag_the_kind_and_a_long_response_reach_the_grade(grade_path):
-    long = "é" * 1_000_000
-    with VerifierPool(1, grade_path=grade_path) as pool:
-        verdicts = pool.grade_many_blocking(
-            [Item("is it cut", "", True, "choice"), Item("is it cut", ""), Item(long, long)]
-        )
-    assert reasons(verdicts) == ["truncated", "wrong", "correct"]
-    assert [verdict.extracted for verdict in verdicts[:2]] == ["choice", "maths"]
 
 
 @pytest.mark.parametrize(("timeout_s", "wall_s"), [(1.25, "6.0"), (100.0, "8.0")])
@@ -146,12 +124,6 @@ def test_an_undecided_verdict_is_logged_with_the_id_of_its_prompt(grade_path, ca
     assert len(messages) == 2
     assert "error on prompt p3: RuntimeError: a bug in a grade function" in messages
     assert any(re.match(r"timeout on prompt p1: no verdict after 0\.\d s", m) for m in messages)
-
-
-def test_printing_in_a_grade_does_not_disturb_the_verdicts(grade_path):
-    with VerifierPool(1, grade_path=grade_path) as pool:
-        verdicts = pool.grade_many_blocking([Item("print", "print")] * 3)
-    assert reasons(verdicts) == ["correct"] * 3
 
 
 def test_a_cancelled_call_leaves_the_pool_usable(grade_path):
@@ -220,7 +192,7 @@ from recipe.verify.pool.workers import VerifierPool
 pool = VerifierPool(2, 600.0, grade_path=sys.argv[1])
 pool.submit([Item("spin inside C", "")])
 while not pool._workers: pass
-print(pool._factory._process.pid, *(worker.pid for worker in pool._workers.values()), flush=True)
+print(pool._factory._process.pid, *(worker.pid for worker in pool._workers), flush=True)
 import time; time.sleep(600)
 """
     parent = run_script(script, grade_path)
@@ -233,10 +205,10 @@ import time; time.sleep(600)
     wait_for(lambda: not any(map(is_alive, pids)))
 
 
-def test_a_worker_that_never_gets_ready_is_named(grade_path):
-    what = r"slow_to_import:grade: no answer within start_timeout_s=0\.5"
-    pool = VerifierPool(1, start_timeout_s=0.5, grade_path="slow_to_import:grade")
-    with pool, pytest.raises(VerifierError, match=what):
+def test_a_worker_that_never_gets_ready_is_named(grade_path, monkeypatch):
+    monkeypatch.setattr(processes, "_START_LIMIT_S", 0.5)
+    pool = VerifierPool(1, grade_path="slow_to_import:grade")
+    with pool, pytest.raises(VerifierError, match=r"slow_to_import:grade: no answer within 0\.5 s"):
         pool.grade_many_blocking([Item("a", "a")])
 
 
@@ -253,12 +225,13 @@ def test_a_grade_that_cannot_be_imported_is_named(grade_path):
 
 def test_closing_ends_the_processes_and_fails_the_waiting_calls(grade_path):
     pool = VerifierPool(1, 600.0, grade_path=grade_path)
-    future = pool.submit([Item("sleep", ""), Item("a", "a")])
+    futures = pool.submit([Item("sleep", ""), Item("a", "a")])
     wait_for(lambda: pool._workers)
-    [pid] = [worker.pid for worker in pool._workers.values()]
+    [pid] = [worker.pid for worker in pool._workers]
     pool.close()
-    with pytest.raises(VerifierError, match="pool is closed"):
-        future.result(timeout=60)
+    for future in futures:
+        with pytest.raises(VerifierError, match="pool is closed"):
+            future.result(timeout=60)
     assert not Path(f"/proc/{pid}").exists()  # reaped: not even a zombie
     assert worker_threads() == []
     pool.close()
@@ -271,6 +244,7 @@ def test_a_killed_worker_factory_is_replaced(grade_path):
         pool.grade_many_blocking([Item("a", "a")])
         [factory] = psutil.Process().children()
         factory.kill()
+        factory.wait()
         assert reasons(pool.grade_many_blocking([Item("a", "a")] * 2)) == ["correct"] * 2
         assert psutil.Process().children() != [factory]
         [factory] = psutil.Process().children()
@@ -292,9 +266,10 @@ def test_a_late_grade_leaves_its_slot_to_the_next_one(grade_path):
     """One slot: what spins has it for half a second, and the second grade after that."""
     options = GradeOptions(wall_factor=40.0)
     with VerifierPool(1, 600.0, options=options, grade_path=grade_path) as pool:
-        hung = pool.submit([Item("spin inside C", "")])
+        [hung] = pool.submit([Item("spin inside C", "")])
         wait_for(lambda: pool._workers)
-        [verdict] = pool.submit([Item("a", "a")]).result(timeout=60)
+        [sound] = pool.submit([Item("a", "a")])
+        verdict = sound.result(timeout=60)
         assert verdict.reason == "correct" and not hung.done()
 
 

@@ -56,7 +56,6 @@ from recipe.verify.pool.workers import GRADE
 
 _ENGINES, _VERLS_SEED = f"{ROLLOUT}.seed", 42
 _SPACING = 1024  # above the number of replicas, each of which adds its own
-_START_LIMIT_S = 120.0
 
 
 def preflight(config: DictConfig, argv: Sequence[str], *, num_policies: int = 1) -> list[str]:
@@ -159,7 +158,7 @@ def check_reward(config: DictConfig, settings: HintSettings) -> None:
     options = grade_options(settings.verify, config)
     if not options.function_path:
         return
-    factory = WorkerFactory(GRADE, options, _START_LIMIT_S)
+    factory = WorkerFactory(GRADE, options)
     try:
         factory.check()
     except VerifierError as problem:
