@@ -149,7 +149,7 @@ def hostile_texts(num_chars: int, most: int = 12) -> Iterator[tuple[str, str]]:
             yield place, text
 
 
-async def _all_equal(problem: Problem, candidates: Sequence[str]) -> list[bool]:
+async def _all_equal(answer: str, candidates: Sequence[str]) -> list[bool]:
     return [True] * len(candidates)
 
 

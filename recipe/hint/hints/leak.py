@@ -3,16 +3,15 @@ r"""The leak guard: count, drop or redact hints that give the final answer away.
 An answer that is a number is looked for in one scan (digits, fractions, words such as forty-eight).
 A common or given number counts only where it is presented as a result: after ``=``, "is", "leaves"
 and the like where a clause ends, in a box, or as the whole hint. Any other answer is looked for as
-its own text, and in formulas, which the verifier compares. Options count by their letter, programs
-where a code block passes the tests. The work is linear in the hint. docs/hints.md has precision and
-recall.
+its own text, and in formulas, which the verifier compares. Options count by their letter; hints of
+programs are not looked at. The work is linear in the hint. docs/hints.md has precision and recall.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Literal
 
@@ -22,14 +21,12 @@ from recipe.problems.schema import Problem
 from recipe.verify.schema import Item, Verdict
 
 LeakPolicy = Literal["measure", "drop", "redact"]
-# (problem, candidates) -> whether each of them equals the answer, or is a program that passes.
-Equal = Callable[[Problem, Sequence[str]], Awaitable[list[bool]]]
-GradeMany = Callable[[Sequence[Item]], Awaitable[list[Verdict]]]
+# (answer, candidates) -> whether each of them equals it.
+Equal = Callable[[str, Sequence[str]], Awaitable[list[bool]]]
 Span = tuple[int, int]
 
 REDACTED = "[...]"
 _MOST_CANDIDATES, _MOST_CHARS, _WINDOW_CHARS = 32, 200, 60
-_MOST_BLOCKS = 6  # of a hint that are tried, each for as long as a program may run
 # Numbers that stand in too many hints by chance.
 _COMMON = {*map(Fraction, range(13)), *map(Fraction, (60, 90, 100, 180, 360, 1000)), Fraction(1, 2)}
 _ONES = (
@@ -54,7 +51,7 @@ _PRESENTED = re.compile(
     r"(?:[=≈≡→:]|\\(?:equiv|to|implies|Rightarrow)|\b(?:is|are|be|equals?|giv(?:es?|ing)|"
     r"leav(?:es?|ing)|left with|mak(?:es?|ing)|gets?|got|yields?|totals?|result|remain|answer|"
     r"becomes?|comes? to|costs?|has|have|needs?|takes?|exactly|altogether|therefore|so|then|find|"
-    r"obtain|reach(?:es)?|to|by|of|for|at)\b)[\s$*_(\\\[{]*(?:(?:text|mathbf|boxed|only|just|"
+    r"obtain|reach(?:es)?)\b)[\s$*_(\\\[{]*(?:(?:text|mathbf|boxed|only|just|"
     r"exactly|the|about|number|value)[\s{:]*)*\$?$",
     re.I,
 )
@@ -70,7 +67,6 @@ _FORMULA = re.compile(
     re.S,
 )
 _BLANK = re.compile(r"[\s$]")
-_BLOCK = re.compile(r"(?:```|~~~).*?(?:```|~~~)", re.S)
 _OPTION = (
     r"(?:\b(?i:answer|option|choice|choose|pick|select|it|that)\b(?: (?i:is|must be)|['’]s)?"
     r"|\b(?i:so|thus|leaves|only)\b|boxed{{)[\s:({{\$*]{{0,6}}(?:\\text{{)?({letter})\b"
@@ -78,6 +74,7 @@ _OPTION = (
 )
 
 
+@dataclass(frozen=True)
 class LeakGuard:
     """A source of hints whose every level is checked for the final answer.
 
@@ -86,28 +83,23 @@ class LeakGuard:
     for each leaking value and leaves every other character as it is.
     """
 
-    def __init__(self, source: HintSource, policy: LeakPolicy, equal: Equal) -> None:
-        self._source = source
-        self._policy = policy
-        self._equal = equal
+    source: HintSource
+    policy: LeakPolicy
+    equal: Equal
 
     async def write(
         self, problem: Problem, generate: Generate, *, num_before: int = 0
     ) -> HintResult:
         """Return the source's hint levels as the policy lets them be used."""
-        result = await self._source.write(problem, generate, num_before=num_before)
+        result = await self.source.write(problem, generate, num_before=num_before)
         hints_L = result.hint_levels.hints_L
-        found_L = await find_leaks(hints_L, problem, self._equal)
-        used_L: Iterable[str] = hints_L
-        if self._policy == "redact":
-            used_L = map(redact, hints_L, found_L)
-        elif self._policy == "drop":
-            used_L = ("" if leaks else hint for hint, leaks in zip(hints_L, found_L, strict=True))
-        return replace(
-            result,
-            hint_levels=HintLevels(tuple(used_L)),
-            leaked=tuple(level for level, leaks in enumerate(found_L, 1) if leaks),
-        )
+        found_L = await find_leaks(hints_L, problem, self.equal)
+        leaked = tuple(level for level, leaks in enumerate(found_L, 1) if leaks)
+        if self.policy == "redact":
+            hints_L = tuple(map(redact, hints_L, found_L))
+        elif self.policy == "drop":
+            hints_L = tuple("" if n in leaked else hint for n, hint in enumerate(hints_L, 1))
+        return replace(result, hint_levels=HintLevels(hints_L), leaked=leaked)
 
 
 def redact(hint: str, leaks: Sequence[Span]) -> str:
@@ -117,14 +109,12 @@ def redact(hint: str, leaks: Sequence[Span]) -> str:
     return hint
 
 
-def graded_equal(grade: GradeMany) -> Equal:
-    """Return equality by a verifier of boxed answers and of programs; ungraded is not equal."""
+def graded_equal(grade: Callable[[Sequence[Item]], Awaitable[list[Verdict]]]) -> Equal:
+    """Return equality by a verifier of boxed answers; ungraded is not equal."""
 
-    async def equal(problem: Problem, candidates: Sequence[str]) -> list[bool]:
-        shape = "{}" if problem.kind == "program" else r"\boxed{{{}}}"
-        kind = "program" if problem.kind == "program" else "maths"
-        items = [Item(shape.format(each), problem.answer, kind=kind) for each in candidates]
-        return [verdict.score > 0 for verdict in await grade(items)]
+    async def equal(answer: str, candidates: Sequence[str]) -> list[bool]:
+        verdicts = await grade([Item(rf"\boxed{{{each}}}", answer) for each in candidates])
+        return [verdict.score > 0 for verdict in verdicts]
 
     return equal
 
@@ -134,27 +124,28 @@ async def find_leaks(
 ) -> list[tuple[Span, ...]]:
     """Return the leaking spans of each hint of a problem; the verifier is asked once for all."""
     answer = re.sub(r"\\(?:text|mathrm|textbf)\s*\{([^{}]*)\}", r"\1", problem.answer).strip(" $\n")
-    is_program = problem.kind == "program"
-    if not answer:
+    if not answer or problem.kind == "program":
         return [()] * len(hints)
     if problem.kind == "choice" or re.fullmatch(r"\([A-Z]\)", answer):
         named = re.compile(_OPTION.format(letter=re.escape(answer.strip("()"))), re.MULTILINE)
         return [_apart(m.span(m.lastindex or 0) for m in named.finditer(hint)) for hint in hints]
-    if not is_program and (value := _value_of(answer)) is not None:
+    if (value := _value_of(answer)) is not None:
         is_rare = value not in _COMMON and value not in {each for _, each in _numbers(problem.text)}
         return [_apart(_number_leaks(hint, value, is_rare)) for hint in hints]
-    spans_H = [_spans(hint, is_program) for hint in hints]
+    spans_H = [_formulas(hint) for hint in hints]
     pairs = zip(hints, spans_H, strict=True)
     unique = sorted({hint[start:end] for hint, spans in pairs for start, end in spans})
-    same = await equal(problem, unique) if unique else []
-    given = "" if is_program else _BLANK.sub("", problem.text)
+    same = await equal(problem.answer, unique) if unique else []
+    given = _BLANK.sub("", problem.text)
     leaking = {text for text, is_same in zip(unique, same, strict=True) if is_same}
     leaking = {text for text in leaking if _BLANK.sub("", text) not in given}
-    found = []
-    for hint, spans in zip(hints, spans_H, strict=True):
-        own = [] if is_program else _own_text(hint, answer, problem.text)
-        found.append(_apart([each for each in spans if hint[slice(*each)] in leaking] + own))
-    return found
+    return [
+        _apart(
+            [each for each in spans if hint[slice(*each)] in leaking]
+            + _own_text(hint, answer, problem.text)
+        )
+        for hint, spans in zip(hints, spans_H, strict=True)
+    ]
 
 
 def _value_of(answer: str) -> Fraction | None:
@@ -190,10 +181,8 @@ def _number_leaks(hint: str, value: Fraction, is_rare: bool) -> Iterator[Span]:
             yield start, end
 
 
-def _spans(hint: str, is_program: bool) -> list[Span]:
-    # What may be the answer: blocks of code, or formulas, what stands right of their last `=`.
-    if is_program:
-        return [each.span() for each in _BLOCK.finditer(hint)][:_MOST_BLOCKS]
+def _formulas(hint: str) -> list[Span]:
+    # What may be the answer: formulas, and what stands right of their last `=`.
     found = []
     for match in _FORMULA.finditer(hint):
         start, end = match.span(match.lastindex or 0)

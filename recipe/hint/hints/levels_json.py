@@ -130,27 +130,19 @@ def _text(value: Any, source: str) -> str:
     return str(value)
 
 
-# The commands of everyday mathematics that begin with b, f, n, r, t or u, where JSON has escapes.
+# The commands of everyday mathematics that begin with n, r or t, where JSON has escapes; after b
+# and f any word is taken for one.
 _COMMANDS = frozenset(
     """
-    backslash bar barwedge because begin beta beth between bf big bigcap bigcirc bigcup bigg biggl
-    biggr bigl bigm bigoplus bigotimes bigr bigsqcup bigstar biguplus bigvee bigwedge binom
-    blacksquare bm bmatrix bmod boldsymbol bot bowtie boxed bra brace brack breve bullet bumpeq
-    fallingdotseq fbox fcolorbox flat floor footnote footnotesize forall frac frown
     nabla natural ncong ne nearrow neg neq newline nexists ngeq ngtr ni nleftarrow nleq nless nmid
     nolimits nonumber norm normalsize not notag notin nparallel nprec nrightarrow nsim nsubseteq
-    nsucc nsupseteq ntriangleleft ntriangleright nu nvdash nwarrow
-    raisebox rangle rbrace rbrack rceil ref rfloor rgroup rho right rightarrow rightarrowtail
-    rightharpoondown rightharpoonup rightleftarrows rightleftharpoons rightrightarrows
-    rightsquigarrow risingdotseq rm root rtimes rule rvert
-    tag tan tanh tau tbinom tfrac text textbf textcolor textit textnormal textrm textsf textstyle
-    texttt textup therefore theta thickapprox thicksim thinspace tilde times to top triangle
-    triangledown triangleleft trianglelefteq triangleq triangleright trianglerighteq tt
-    twoheadrightarrow
-    underbrace underline underset uparrow updownarrow uplus upsilon
+    nsucc nsupseteq nu nwarrow raisebox rangle rbrace rbrack rceil ref rfloor rho right rightarrow
+    rightharpoonup rightleftharpoons risingdotseq rm root rtimes rule rvert tag tan tanh tau tbinom
+    text textbf textcolor textit textnormal textrm textsf textstyle texttt textup tfrac therefore
+    theta thickapprox thicksim thinspace tilde times to top triangle triangleleft triangleq
+    triangleright tt twoheadrightarrow
     """.split()
 )
-
 _ESCAPE = re.compile(r"\\(\\\\\\|\\|u[0-9a-fA-F]{4}|[A-Za-z]+|.)", re.DOTALL)
 _HEX = re.compile(r"u[0-9a-fA-F]{4}")
 _WORD = re.compile(r"[A-Za-z]+|.", re.DOTALL)

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from recipe.hint.hints.base import Generate, HintResult
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from recipe.hint.hints.base import EMPTY, Generate, HintResult, WrittenText
 from recipe.hint.hints.levels_json import parse_hint_levels
 from recipe.hint.prompt import Message, Texts, fill
 from recipe.hint.schema import ParseFailure
 from recipe.problems.schema import Problem
 
+# (conversation, number of the attempt) -> text, and whether it was paid for now; or why there is
+# none, in a word and a colon (empty: the request does not fit, and was not sent).
+Ask = Callable[[list[Message], int], Awaitable[tuple[WrittenText, bool] | str]]
 
+
+@dataclass(frozen=True)
 class SelfGenerated:
     """Ask up to ``attempts`` times; every attempt is a new sample.
 
@@ -16,38 +24,42 @@ class SelfGenerated:
     here each attempt has a seed of its own (docs/lab/deviations.md#sage).
     """
 
-    def __init__(self, *, texts: Texts, attempts: int, max_level: int) -> None:
-        self._texts = texts
-        self._attempts = attempts
-        self._max_level = max_level
+    texts: Texts
+    attempts: int
+    max_level: int
 
     async def write(
         self, problem: Problem, generate: Generate, *, num_before: int = 0
     ) -> HintResult:
-        """Return the first response that parses.
+        """Return the first response that parses."""
 
-        The final answer alone is never shown as a solution. A response without tokens means that
-        the request did not fit: asking again would not help.
-        """
+        async def ask(messages: list[Message], attempt: int) -> tuple[WrittenText, bool] | str:
+            written = await generate(messages, attempt)
+            return (written, True) if written.tokens else ""
+
+        return await self.first_of(problem, ask)
+
+    async def first_of(self, problem: Problem, ask: Ask) -> HintResult:
+        """Return the levels of the first text that parses; of a problem without a solution none."""
         if not problem.solution.strip():
             return HintResult("missing_solution")
-        request = hint_request(self._texts, problem.text, problem.solution)
-        tokens, detail = 0, ""
-        for attempt in range(self._attempts):
-            written = await generate(request, attempt)
-            if written.tokens == 0:
-                return HintResult("generation_failed", calls=attempt, tokens=tokens)
-            tokens += written.tokens
-            parsed = parse_hint_levels(written.text, self._max_level)
+        request = hint_request(self.texts, problem.text, problem.solution)
+        calls, tokens, detail = 0, 0, ""
+        for attempt in range(self.attempts):
+            answer = await ask(request, attempt)
+            if isinstance(answer, str):
+                return HintResult("generation_failed", EMPTY, calls + bool(answer), tokens, answer)
+            written, is_new = answer
+            calls, tokens = calls + is_new, tokens + is_new * written.tokens
+            parsed = parse_hint_levels(written.text, self.max_level)
             if not isinstance(parsed, ParseFailure):
-                return HintResult("ok", parsed, attempt + 1, tokens)
-            detail = f"{parsed.reason}: {parsed.excerpt}"
-        return HintResult("parse_failed", calls=self._attempts, tokens=tokens, detail=detail)
+                return HintResult("ok", parsed, calls, tokens)
+            where = "in a response cut at its token limit: " if written.is_cut else ""
+            detail = f"{parsed.reason}: {where}{parsed.excerpt}"
+        return HintResult("parse_failed", EMPTY, calls, tokens, detail)
 
 
 def hint_request(texts: Texts, problem: str, solution: str) -> list[Message]:
-    """Return the conversation that asks the policy for a set of hints."""
-    return [
-        {"role": "system", "content": texts.hint_system},
-        {"role": "user", "content": fill(texts.hint_user, problem=problem, solution=solution)},
-    ]
+    """Return the conversation that asks for a set of hints."""
+    asked = fill(texts.hint_user, problem=problem, solution=solution)
+    return [{"role": "system", "content": texts.hint_system}, {"role": "user", "content": asked}]

@@ -20,17 +20,15 @@ from pathlib import Path
 from typing import Any
 
 from recipe.hint.hints.base import (
-    EMPTY,
     Generate,
     HintResult,
     TeacherSampling,
     TeacherSettings,
     WrittenText,
 )
-from recipe.hint.hints.levels_json import parse_hint_levels
-from recipe.hint.hints.self_generated import hint_request
+from recipe.hint.hints.self_generated import SelfGenerated
 from recipe.hint.prompt import Message, Texts
-from recipe.hint.schema import HintStatus, ParseFailure, seed_at
+from recipe.hint.schema import HintStatus, seed_at
 from recipe.problems.schema import Problem
 from recipe.run.errors import ConfigError
 
@@ -39,18 +37,7 @@ CACHE_FILE = "answers.sqlite"  # and its table: names of files that users have
 _TABLE = """CREATE TABLE IF NOT EXISTS answers (
     key TEXT PRIMARY KEY, text TEXT NOT NULL, tokens INTEGER NOT NULL,
     paid_tokens INTEGER NOT NULL, is_cut INTEGER NOT NULL) WITHOUT ROWID"""
-_REACH_S, _EXCERPT_CHARS = 10.0, 200
-_KINDS = {
-    "TimeoutError": "timeout",
-    "APITimeoutError": "timeout",
-    "APIConnectionError": "connection",
-    "RateLimitError": "rate_limited",
-    "InternalServerError": "server_error",
-}
-
-
-class TeacherFault(Exception):
-    """No usable response; the message begins with a word for the reason and a colon."""
+_REACH_S = 10.0
 
 
 class ResponseCache:
@@ -74,10 +61,10 @@ class ResponseCache:
         row = self._do("SELECT text, tokens, is_cut FROM answers WHERE key = ?", key)
         return WrittenText(row[0], row[1], bool(row[2])) if row else None
 
-    def add(self, key: str, written: WrittenText, paid_tokens: int = 0) -> None:
-        """Keep a response and what it cost with its prompt; the first one of a key stays."""
+    def add(self, key: str, written: WrittenText) -> None:
+        """Keep a response; the first one of a key stays."""
         query = "INSERT OR IGNORE INTO answers VALUES (?, ?, ?, ?, ?)"
-        self._do(query, key, written.text, written.tokens, paid_tokens, written.is_cut)
+        self._do(query, key, written.text, written.tokens, written.tokens, written.is_cut)
 
 
 class Teacher:
@@ -97,10 +84,8 @@ class Teacher:
         environment: Mapping[str, str] = os.environ,
     ) -> None:
         self._settings = settings
-        self._texts = texts
         self.sampling = sampling
-        self._attempts = attempts
-        self._max_level = max_level
+        self._levels = SelfGenerated(texts, attempts, max_level)
         self._key = _read_key(settings, environment)
         self._cache = ResponseCache(settings.cache_dir)
         self._slots = asyncio.Semaphore(settings.num_parallel)
@@ -114,43 +99,26 @@ class Teacher:
 
         ``calls`` and ``tokens`` are what this prompt rollout caused: 0 from the cache.
         """
-        if not problem.solution.strip():
-            return HintResult("missing_solution")
-        messages = hint_request(self._texts, problem.text, problem.solution)
         number = num_before % self._settings.num_ladders
-        calls, tokens, detail = 0, 0, ""
-        for attempt in range(self._attempts):
-            try:
-                written, is_new = await self._ask(messages, self.sampling, number, attempt)
-            except TeacherFault as fault:
-                return HintResult("generation_failed", EMPTY, calls + 1, tokens, str(fault))
-            calls, tokens = calls + is_new, tokens + is_new * written.tokens
-            parsed = parse_hint_levels(written.text, self._max_level)
-            if not isinstance(parsed, ParseFailure):
-                return HintResult("ok", parsed, calls, tokens)
-            where = "in a response cut at its token limit: " if written.is_cut else ""
-            detail = f"{parsed.reason}: {where}{parsed.excerpt}"
-        return HintResult("parse_failed", EMPTY, calls, tokens, detail)
+
+        async def ask(messages: list[Message], attempt: int) -> tuple[WrittenText, bool] | str:
+            return await self._ask(messages, self.sampling, number, attempt)
+
+        return await self._levels.first_of(problem, ask)
 
     async def reply(
         self, messages: Sequence[Message], sampling: TeacherSampling
     ) -> WrittenText | HintStatus:
         """Return the teacher's text, or ``generation_failed``; the log has the fault."""
-        try:
-            return (await self._ask(messages, sampling))[0]
-        except TeacherFault:
-            return "generation_failed"
+        answer = await self._ask(messages, sampling, 0, 0)
+        return "generation_failed" if isinstance(answer, str) else answer[0]
 
     async def _ask(
-        self,
-        messages: Sequence[Message],
-        sampling: TeacherSampling,
-        number: int = 0,
-        attempt: int = 0,
-    ) -> tuple[WrittenText, bool]:
-        # A response and whether it is new; `number` tells sets of hints apart. The key has the
-        # whole request but the address: a model may move to another port. An endpoint need not
-        # know `seed`, so the coordinates count on their own.
+        self, messages: Sequence[Message], sampling: TeacherSampling, number: int, attempt: int
+    ) -> tuple[WrittenText, bool] | str:
+        # A response and whether it is new, or the fault; `number` tells sets of hints apart. The
+        # key has the whole request but the address: a model may move to another port. An endpoint
+        # need not know `seed`, so the coordinates count on their own.
         body: dict[str, Any] = {
             "model": self._settings.model,
             "messages": list(messages),
@@ -166,22 +134,24 @@ class Teacher:
             if kept := await asyncio.to_thread(self._cache.get, key):
                 return kept, False
             async with self._slots:
-                written, paid_tokens = await self._send(body)
-            await asyncio.to_thread(self._cache.add, key, written, paid_tokens)
+                written = await self._send(body)
+            await asyncio.to_thread(self._cache.add, key, written)
             return written, True
         except Exception as error:  # noqa: BLE001 - the run goes on, whatever came back
-            kind, what = _fault(error, self._key)
-        if kind not in self._warned:  # those of all hints are in the records and metrics
+            fault = _fault(error, self._key)
+        if (kind := fault.partition(":")[0]) not in self._warned:  # metrics count those of hints
             self._warned.add(kind)
-            logger.warning("the teacher gave no answer: %s: %s", kind, what)
-        raise TeacherFault(f"{kind}: {what}")
+            logger.warning("the teacher gave no answer: %s", fault)
+        return fault
 
-    async def _send(self, body: dict[str, Any]) -> tuple[WrittenText, int]:
+    async def _send(self, body: dict[str, Any]) -> WrittenText:
         import openai
 
         settings = self._settings
         if self._client is None:
-            self._client = _client(openai.AsyncOpenAI, settings, self._key, settings.num_retries)
+            self._client = openai.AsyncOpenAI(
+                **_options(settings, self._key), max_retries=settings.num_retries
+            )
         own = {name: body.pop(name) for name in ("model", "messages")}
         # The limits of the library are between bytes; this is one for all of them.
         async with asyncio.timeout(settings.timeout_s * (settings.num_retries + 1)):
@@ -193,7 +163,7 @@ class Teacher:
         if is_cut and not text:  # all its tokens are thoughts
             raise ValueError("cut at its token limit before any text")
         tokens = usage.completion_tokens if usage else -(-len(text) // 4)
-        return WrittenText(text, tokens, is_cut), usage.total_tokens if usage else tokens
+        return WrittenText(text, tokens, is_cut)
 
 
 def check_teacher(
@@ -217,37 +187,39 @@ def check_teacher(
         return None
     import openai
 
-    timeout_s = min(settings.timeout_s, _REACH_S)
-    refused = (openai.AuthenticationError, openai.PermissionDeniedError)
+    options = _options(settings, key) | {"timeout": min(settings.timeout_s, _REACH_S)}
     try:
-        _client(openai.OpenAI, settings, key, 1, timeout_s).get("/models", cast_to=object)
-    except (openai.APIConnectionError, *refused) as error:
-        kind, what = _fault(error, key)
-        told = f"hint.teacher.base_url={settings.base_url} cannot be asked: {kind}: {what}"
+        openai.OpenAI(**options, max_retries=1).get("/models", cast_to=object)
+    except openai.OpenAIError as error:
+        kind = (fault := _fault(error, key)).partition(":")[0]
+        if kind == "refused" and error.status_code not in (401, 403):
+            return None  # an answer of any other kind is somebody
+        told = f"hint.teacher.base_url={settings.base_url} cannot be asked: {fault}"
         if kind == "timeout" or (kind == "connection" and is_elsewhere):
             return f"{told}; it is asked again when it is needed"
         raise ConfigError(f"{told}; start the endpoint, or correct the address or key") from None
-    except Exception:  # noqa: BLE001 - an answer of any other kind is somebody
+    except ValueError:  # no JSON: somebody too
         return None
     return None
 
 
-def _client(
-    cls: Any, settings: TeacherSettings, key: str, retries: int, timeout_s: float = 0.0
-) -> Any:
+def _options(settings: TeacherSettings, key: str) -> dict[str, Any]:
     # Without organisation and project: those of the environment are another endpoint's.
     own = {"api_key": key or "EMPTY", "organization": "", "project": ""}
-    limits = {"timeout": timeout_s or settings.timeout_s, "max_retries": retries}
-    return cls(base_url=settings.base_url, **limits, **own)
+    return {"base_url": settings.base_url, "timeout": settings.timeout_s, **own}
 
 
-def _fault(error: Exception, key: str) -> tuple[str, str]:
+def _fault(error: Exception, key: str) -> str:
     # The kind of a failure and what is known of it; some endpoints repeat the key.
-    name = type(error).__name__
-    kind = _KINDS.get(name) or ("refused" if hasattr(error, "status_code") else "garbage")
-    kind = "cache" if isinstance(error, sqlite3.Error) else kind
+    name, kind = type(error).__name__, "garbage"
+    if "Timeout" in name:
+        kind = "timeout"
+    elif name == "APIConnectionError":
+        kind = "connection"
+    elif hasattr(error, "status_code"):
+        kind = "refused"
     what = " ".join(f"{name}: {error.__cause__ or error}".split())
-    return kind, (what.replace(key, "***") if key else what)[:_EXCERPT_CHARS]
+    return f"{kind}: {(what.replace(key, '***') if key else what)[:200]}"
 
 
 def _read_key(settings: TeacherSettings, environment: Mapping[str, str]) -> str:

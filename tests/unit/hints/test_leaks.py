@@ -78,21 +78,6 @@ def test_a_redacted_hint_holds_no_leak_and_has_lost_nothing_else(judged):
         assert re.fullmatch(pattern, hint, re.DOTALL)
 
 
-PROGRAM = Problem("id", (), "Add.", "", "assert add(1, 2) == 3", kind="program")
-CODE = "```python\ndef add(a, b):\n    return a + b\n```"
-
-
-@pytest.mark.parametrize(
-    ("hint", "span"), [(f"Try {CODE}.", CODE), ("Try ```\npass\n```.", ""), ("Use +.", "")]
-)
-def test_a_hint_for_a_program_leaks_where_a_block_of_it_passes(hint, span):
-    async def passes(problem, candidates):
-        return ["return a + b" in each for each in candidates]
-
-    [leaks] = asyncio.run(find_leaks([hint], PROGRAM, passes))
-    assert [hint[start:end] for start, end in leaks] == ([span] if span else [])
-
-
 TURNS = ({"role": "user", "content": "How many apples does Ann have?"},)
 PROBLEM = Problem("p", TURNS, TURNS[0]["content"], "17 + 29 = 46", "46")
 HINTS = ("Add the two.", "Ann has 17 + 29 = 46 apples.", "First the tens, then the units.")

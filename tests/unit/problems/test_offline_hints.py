@@ -32,8 +32,8 @@ class Fake:
         return HintResult("ok", HintLevels(hints), calls=1, tokens=5)
 
 
-async def equal(problem, candidates):
-    return [candidate == problem.answer for candidate in candidates]
+async def equal(answer, candidates):
+    return [candidate == answer for candidate in candidates]
 
 
 @pytest.fixture
