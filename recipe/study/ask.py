@@ -204,34 +204,23 @@ def asked_lines(asked: dict[str, Any], *, shows_all: bool = False) -> list[str]:
             most frequent.
     """
     lines = [f"problem {asked['id']}, gold answer {asked['answer']}", *_text(asked["problem"])]
-    if asked["solution"].strip():
-        lines += ["solution", *_text(asked["solution"])]
     if asked["hint_calls"]:
         cost = f"{asked['hint_calls']} responses, {asked['hint_tokens']} tokens"
         lines.append(f"hints: asked for in {cost}")
     rounds = asked["rounds"]
-    continued = {
-        tuple(turn["parent"]) for done in rounds for turn in done["turns"] if turn["parent"]
-    }
+    turns = [turn for done in rounds for turn in done["turns"]]
+    continued = {tuple(turn["parent"]) for turn in turns if turn["parent"]}
     for number, done in enumerate(rounds):
-        lines += ["", _head(done)]
+        right = [turn["score"] > 0 for turn in done["turns"] if turn["score"] is not None]
+        told = f"{sum(right)} of {len(right)} right" if right else f"{len(done['turns'])} responses"
+        head = f"level {done['level']}" if done["level"] else f"{done['role']}, {done['prompt']}"
+        lines += ["", f"{head}: {told if done['turns'] else done['hint_status']}"]
         if done["hint"]:
             lines.append(f"  hint{', holds the answer' if done['leaks'] else ''}")
             lines += _text(done["hint"])
         places = [(number, place) for place in range(len(done["turns"]))]
         lines += _talks([_talk(rounds, at) for at in places if at not in continued], shows_all)
     return [printable(line) for line in lines]
-
-
-def _head(done: dict[str, Any]) -> str:
-    turns = done["turns"]
-    graded = [turn for turn in turns if turn["score"] is not None]
-    head = f"level {done['level']}" if done["level"] else "no hint"
-    if done["prompt"] not in ("bare", "hinted"):
-        head = f"{done['role']}, {done['prompt'].replace('_', ' ')}"
-    right = sum(turn["score"] > 0 for turn in graded)
-    told = f"{right} of {len(graded)} right" if graded else f"{len(turns)} responses"
-    return f"{head}: {told if turns else done['hint_status'].replace('_', ' ')}"
 
 
 def _talk(rounds: Sequence[dict[str, Any]], at: tuple[int, int]) -> _Talk:
@@ -243,29 +232,18 @@ def _talk(rounds: Sequence[dict[str, Any]], at: tuple[int, int]) -> _Talk:
 
 def _talks(talks: Sequence[_Talk], shows_all: bool) -> Iterator[str]:
     """Show one conversation of each course, right ones first, and count the rest."""
-    groups: dict[object, list[_Talk]] = {}
+    groups: dict[tuple[str, int], list[_Talk]] = {}
     for number, talk in enumerate(talks):
-        groups.setdefault(number if shows_all else _course(talk), []).append(talk)
-    in_order = sorted(groups.values(), key=lambda each: (not each[0][-1][1]["score"], -len(each)))
-    count = len(in_order) if shows_all else _SHOWN
-    for group in in_order[:count]:
-        yield f"  {f'{len(group)} x ' if len(group) > 1 else ''}{_course(group[0])}"
-        for role, turn in group[0]:
-            cut = ", cut off" if turn["is_truncated"] else ""
-            yield f"  {role} ({turn['tokens']} tokens{cut})"
+        course = ", then ".join(f"{turn['reason']} {turn['extracted']}".strip() for _, turn in talk)
+        groups.setdefault((course, number * shows_all), []).append(talk)
+    in_order = sorted(
+        groups, key=lambda each: (-groups[each][0][-1][1]["score"], -len(groups[each]))
+    )
+    for place, key in enumerate(in_order):
+        yield f"  {len(groups[key])} x {key[0]}"
+        for role, turn in groups[key][0] if shows_all or place < _SHOWN else ():
+            yield f"  {role} ({turn['tokens']} tokens)"
             yield from _text(turn["response"])
-    if rest := in_order[count:]:
-        yield "  and " + ", ".join(f"{len(group)} x {_course(group[0])}" for group in rest)
-
-
-def _course(talk: _Talk) -> str:
-    """Say what each turn came to, of several who spoke."""
-    verdicts = [
-        f"{turn['reason'].replace('_', ' ')} {turn['extracted']}".strip() for _, turn in talk
-    ]
-    if len(talk) == 1:
-        return verdicts[0]
-    return ", then ".join(f"{role} {said}" for (role, _), said in zip(talk, verdicts, strict=True))
 
 
 def _text(text: str) -> Iterator[str]:

@@ -15,31 +15,23 @@ import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from omegaconf import DictConfig
 
 from recipe.run.arguments import Parser
-from recipe.run.checkpoints import (
-    MERGED,
-    check_undamaged,
-    checkpoint_of,
-    known_checkpoints,
-    model_files,
-    step_of,
-)
-from recipe.run.children import deferred_signals, end_children, pause, start_child
+from recipe.run.checkpoints import MERGED, check_undamaged, checkpoint_of, model_files, step_of
+from recipe.run.children import start_child
+from recipe.run.config import check
 from recipe.run.ending import errors_in_one_line
 from recipe.run.errors import ConfigError, DataError
 from recipe.run.rows import accuracies
-from recipe.run.whole_file import claimed, move_whole
+from recipe.run.whole_file import move_whole
 from recipe.study.runs import Run, read_run
-from recipe.study.tables import percent
+from recipe.study.tables import markdown, percent
 
 if TYPE_CHECKING:  # it loads for seconds
     import torch
-
-_POLL_S = 0.2
 
 
 @errors_in_one_line(hears_sigterm=True)
@@ -61,33 +53,25 @@ def export_model(checkpoint: str | Path, target: Path, dtype: str) -> None:
     Raises:
         ConfigError: If ``checkpoint`` is not one, incomplete or damaged, or ``target`` exists.
     """
-    if target.exists():
-        raise ConfigError(f"{target} already exists; give a new folder")
+    check(not target.exists(), f"{target} already exists; give a new folder")
     folder = checkpoint_of(checkpoint)
     step = step_of(folder) if folder else None
     if folder is None or step is None:
-        known = known_checkpoints(checkpoint)
-        fault = " is not a checkpoint" if Path(checkpoint).exists() else ": no such folder"
-        raise ConfigError(
-            f"{checkpoint}{fault}; give a folder checkpoints/global_step_N of a run"
-            + (f": {known}" if known else "")
-        )
+        told = "is not a checkpoint; give a folder checkpoints/global_step_N of a run"
+        raise ConfigError(f"{checkpoint} {told}")
     check_undamaged(folder)
     print("reading the checkpoint ...", file=sys.stderr, flush=True)
-    place = target.with_name(f".{target.name}.draft")
-    place.mkdir(parents=True, exist_ok=True)
-    with claimed(place / ".lock"):
-        draft = place / target.name
-        # What a killed command left is as large as a model.
+    draft = target.with_name(f".{target.name}.draft")
+    shutil.rmtree(draft, ignore_errors=True)  # of a killed command, as large as a model
+    draft.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        write_model(folder / "actor", draft, dtype)
+        with contextlib.suppress(DataError):
+            card = model_card(read_run(folder.parents[1]), step, dtype)
+            (draft / "README.md").write_text(card, encoding="utf-8")
+        move_whole(draft, target)
+    finally:
         shutil.rmtree(draft, ignore_errors=True)
-        try:
-            write_model(folder / "actor", draft, dtype)
-            with contextlib.suppress(DataError):
-                card = model_card(read_run(folder.parents[1]), step, dtype)
-                (draft / "README.md").write_text(card, encoding="utf-8")
-            move_whole(draft, target)
-        finally:
-            shutil.rmtree(place, ignore_errors=True)
 
 
 def merge_model(config: DictConfig) -> None:
@@ -98,7 +82,6 @@ def merge_model(config: DictConfig) -> None:
 
     Raises:
         ConfigError: If the checkpoint is not whole, or cannot be merged.
-        Terminated: On SIGTERM.
     """
     checkpoint = checkpoint_of(config.actor_rollout_ref.model.path)
     if checkpoint is None:
@@ -109,16 +92,9 @@ def merge_model(config: DictConfig) -> None:
         return
     shutil.rmtree(target, ignore_errors=True)  # of an earlier version, without the adapter
     command = [sys.executable, "-m", "recipe.hint.main_export", str(checkpoint), str(target)]
-    with deferred_signals():
-        # Not in the repository's root, whose folders would shadow installed packages.
-        process = start_child(command, env=os.environ, cwd=checkpoint)
-        try:
-            while process.poll() is None:
-                pause(_POLL_S)
-        finally:
-            end_children([process])
-    if process.returncode != 0:
-        raise ConfigError(f"{checkpoint} cannot be merged: exit code {process.returncode}")
+    # Not in the repository's root, whose folders would shadow installed packages.
+    code = start_child(command, env=os.environ, cwd=checkpoint).wait()
+    check(code == 0, f"{checkpoint} cannot be merged: exit code {code}")
 
 
 def write_model(actor: Path, target: Path, dtype: str) -> None:
@@ -127,10 +103,9 @@ def write_model(actor: Path, target: Path, dtype: str) -> None:
     verl's own merger rounds each part to bf16 first and leaves the adapter apart.
 
     Raises:
-        ConfigError: If weights are missing, or the disk refuses.
+        ConfigError: If weights are missing.
     """
     import torch
-    from safetensors import SafetensorError
     from transformers import AutoConfig, AutoModelForCausalLM
 
     torch_dtype = {"fp32": torch.float32, "bf16": torch.bfloat16}[dtype]
@@ -143,10 +118,7 @@ def write_model(actor: Path, target: Path, dtype: str) -> None:
     if missing := model.state_dict().keys() - weights.keys():
         raise ConfigError(f"{actor} lacks the weights {', '.join(sorted(missing)[:3])}")
     shutil.copytree(files, target)
-    try:
-        model.save_pretrained(target, state_dict=weights)  # with a configuration of the new dtype
-    except SafetensorError as error:  # a full disk is no OSError to this library
-        raise ConfigError(f"the weights cannot be written to {target}: {error}") from error
+    model.save_pretrained(target, state_dict=weights)  # with a configuration of the new dtype
     settings = files / "generation_config.json"
     if settings.exists():  # the library has made one of the configuration
         shutil.copy2(settings, target)
@@ -177,10 +149,7 @@ def _with_adapter(
 
 
 def merged_weights(actor: Path) -> Iterator[tuple[str, torch.Tensor]]:
-    """Yield the whole weights from what each rank saved, as they were saved.
-
-    Like verl's own resuming, this trusts whoever wrote the checkpoint.
-    """
+    """Yield the whole weights from what each rank saved, as they were saved."""
     import torch
     from torch.distributed.tensor import DTensor, Shard
 
@@ -226,17 +195,14 @@ def model_card(run: Run, step: int, dtype: str) -> str:
     }
     lines = ["---", "library_name: transformers", "pipeline_tag: text-generation", "---", ""]
     lines += [f"# {base}, trained with {run.method}", ""]
-    lines += ["Prompts need no hint: hints were used in training only.", "", "| | |", "|---|---|"]
-    lines += [f"| {name} | {_plain(value)} |" for name, value in facts.items()]
+    lines += ["Prompts need no hint: hints were used in training only.", ""]
+    lines += markdown(["", ""], [[name, str(value)] for name, value in facts.items()])
     if rows:
-        lines += ["", "Accuracy on the problems of validation, without hints:", ""]
-        lines += [f"| | step {rows[0]['step']:g} | step {rows[-1]['step']:g} |", "|---|---|---|"]
         first, last = accuracies(rows[0]), accuracies(rows[-1])
-        for name, value in last.items():
-            before = f"{percent(first[name])} %" if name in first else "-"
-            lines.append(f"| {_plain(name)} | {before} | {percent(value)} % |")
+        shown = [
+            [name, *(f"{percent(each[name])} %" if name in each else "-" for each in (first, last))]
+            for name in last
+        ]
+        lines += ["", "Accuracy on the problems of validation, without hints:", ""]
+        lines += markdown(["", *(f"step {row['step']:g}" for row in (rows[0], rows[-1]))], shown)
     return "\n".join([*lines, ""])
-
-
-def _plain(value: Any) -> str:
-    return str(value).replace("|", "\\|").replace("\n", " ")

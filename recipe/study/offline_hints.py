@@ -37,8 +37,7 @@ from recipe.verify.pool.workers import VerifierPool
 
 logger = logging.getLogger(__name__)
 
-_OF_HINTS = ("max_level", "max_tokens", "temperature", "top_p", "attempts", "seed")
-_OF_TEACHER = ("num_parallel", "timeout_s", "num_retries")
+_NUMBERS = ("max_level", "max_tokens", "temperature", "top_p", "attempts", "seed")
 _FAILED = "generation_failed"  # nothing is wrong with the problem: asking again may help
 _NUM_ASKED = 256  # sets of hints asked for at once; the teacher has a limit of its own
 
@@ -51,47 +50,40 @@ def main(argv: Sequence[str]) -> None:
     parser.add_argument("input", type=Path, metavar="IN.parquet")
     parser.add_argument("output", type=Path, metavar="OUT.parquet")
     parser.add_argument("--model", required=True, help="name the endpoint knows it by")
-    parser.add_argument("--url", default="http://localhost:8000/v1")
+    parser.add_argument("--url", dest="base_url", default="http://localhost:8000/v1")
     parser.add_argument("--api-key-env", metavar="NAME", help="variable that holds the key")
-    parser.add_argument("--per-prompt", type=int, default=1, metavar="N", help="sets per problem")
-    parser.add_argument("--cache", type=Path, help="folder of responses (default: OUT.answers)")
+    parser.add_argument("--per-prompt", dest="num_ladders", type=int, default=1, metavar="N")
+    parser.add_argument("--cache", dest="cache_dir", help="of responses (default: OUT.answers)")
     parser.add_argument("--prompts", metavar="FILE.yaml", help="other texts, as in hint.prompts")
     parser.add_argument("--body", type=json.loads, default={}, metavar="JSON", help="more fields")
     defaults = HintSettings()
-    for name in (*_OF_HINTS, *_OF_TEACHER):
-        default = getattr(defaults.teacher if name in _OF_TEACHER else defaults, name)
+    for name in (*_NUMBERS, "num_parallel", "timeout_s", "num_retries"):
+        default = getattr(defaults if name in _NUMBERS else defaults.teacher, name)
         kind = finite if isinstance(default, float) else int
         parser.add_argument(f"--{name.replace('_', '-')}", type=kind, default=default)
-    given = parser.parse_args(argv)
+    given = vars(parser.parse_args(argv))
     from recipe.hint.hints.teacher import Teacher, check_teacher
 
-    check_target(given.output)
-    teacher = {
-        "base_url": given.url,
-        "model": given.model,
-        "api_key_env": given.api_key_env,
-        "num_ladders": given.per_prompt,
-        "cache_dir": str(given.cache or given.output.with_suffix(".answers")),
-        "body": given.body,
-        **{name: getattr(given, name) for name in _OF_TEACHER},
-    }
-    of_hints = {name: getattr(given, name) for name in _OF_HINTS}
-    node = {"source": "teacher", "prompts": given.prompts, "teacher": teacher, **of_hints}
-    settings = read_settings(node)
+    in_path, out_path = given.pop("input"), given.pop("output")
+    check_target(out_path)
+    given["cache_dir"] = given["cache_dir"] or str(out_path.with_suffix(".answers"))
+    of_hints = {name: given.pop(name) for name in (*_NUMBERS, "prompts")}
+    settings = read_settings({"source": "teacher", "teacher": given, **of_hints})
     build_method({"method": RELEASED[0]}, settings)  # refuses the levels that a run would refuse
     if warning := check_teacher(settings.teacher, os.environ):
         logger.warning(warning)
+    how = settings.temperature, settings.top_p, settings.max_tokens, settings.seed
     source = Teacher(
         settings.teacher,
         texts=read_texts(settings),
-        sampling=TeacherSampling(given.temperature, given.top_p, given.max_tokens, given.seed),
-        attempts=given.attempts,
-        max_level=given.max_level,
+        sampling=TeacherSampling(*how),
+        attempts=settings.attempts,
+        max_level=settings.max_level,
     )
-    sizes = (given.max_level, given.per_prompt)
+    sizes = settings.max_level, settings.teacher.num_ladders
     with VerifierPool() as pool:
         equal = graded_equal(pool.grade_many)
-        print(asyncio.run(write_offline_hints(given.input, given.output, source, *sizes, equal)))
+        print(asyncio.run(write_offline_hints(in_path, out_path, source, *sizes, equal)))
 
 
 async def write_offline_hints(

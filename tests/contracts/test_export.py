@@ -1,12 +1,9 @@
 """A checkpoint of several ranks becomes one model folder with the same weights."""
 
 import copy
-import os
 import re
 import shutil
-import signal
 import sys
-import threading
 from pathlib import Path
 
 import pytest
@@ -14,14 +11,13 @@ import torch
 from ends import code_of
 from omegaconf import OmegaConf
 from peft import LoraConfig, get_peft_model
-from processes import is_alive, wait_for
 from torch import distributed
 from torch.distributed.tensor import DTensor, Shard, init_device_mesh
 from torch.testing._internal.distributed.fake_pg import FakeStore
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from recipe.run.checkpoints import mark_complete
-from recipe.run.errors import ConfigError, Terminated
+from recipe.run.errors import ConfigError
 from recipe.study.export import main, merge_model
 
 BASE = Path(__file__).parents[2] / "data/tiny/base"
@@ -85,7 +81,7 @@ def test_an_export_in_bf16_rounds_each_weight_once(tmp_path, trained):
     write_checkpoint(checkpoint, trained, 2)
     settings = checkpoint / "actor/huggingface/generation_config.json"
     settings.write_text('{"eos_token_id": [1, 2, 3]}')  # more stops than config.json has
-    left = tmp_path / ".out.draft/out"  # by a command that was killed
+    left = tmp_path / ".out.draft"  # by a command that was killed
     left.mkdir(parents=True)
     assert main([str(checkpoint), str(tmp_path / "out")]) == 0
     exported = AutoModelForCausalLM.from_pretrained(tmp_path / "out")
@@ -94,7 +90,7 @@ def test_an_export_in_bf16_rounds_each_weight_once(tmp_path, trained):
     modes = {path.name: path.stat().st_mode for path in (tmp_path / "out").iterdir()}
     assert modes["model.safetensors"] == modes["config.json"]
     assert settings.read_text() == (tmp_path / "out/generation_config.json").read_text()
-    assert "| steps | 7 of " in (tmp_path / "out/README.md").read_text()
+    assert re.search(r"\| steps +\| +7 of ", (tmp_path / "out/README.md").read_text())
     assert {path.name for path in tmp_path.iterdir()} == {"run", "out"}
 
 
@@ -177,28 +173,11 @@ def test_a_damaged_checkpoint_ends_in_one_line_and_leaves_nothing(
     assert {path.name for path in tmp_path.iterdir()} == {"run"}
 
 
-def test_what_ends_a_merge_ends_its_process_too(tmp_path, monkeypatch):
+def test_a_merge_that_fails_is_told(tmp_path, monkeypatch):
     checkpoint = tmp_path / "global_step_5"
     (checkpoint / "actor/huggingface").mkdir(parents=True)
     (checkpoint / "actor/fsdp_config.json").write_text("{}")
     (checkpoint / "COMPLETE").write_text("2\n")
-    program, pid_file = tmp_path / "python", tmp_path / "pid"
-    monkeypatch.setattr(sys, "executable", str(program))
-    program.write_text(
-        f"#!/bin/sh\necho $$ > {pid_file}.new; mv {pid_file}.new {pid_file}\nsleep 600"
-    )
-    program.chmod(0o755)
-
-    def terminate():
-        wait_for(lambda: pid_file.exists() and pid_file.read_text())
-        os.kill(os.getpid(), signal.SIGTERM)
-
-    teller = threading.Thread(target=terminate)
-    teller.start()
-    with pytest.raises(Terminated):
-        merge(checkpoint)
-    teller.join()
-    assert not is_alive(int(pid_file.read_text()))
-    program.write_text("#!/bin/sh\nexit 3")
-    with pytest.raises(ConfigError, match="cannot be merged: exit code 3"):
+    monkeypatch.setattr(sys, "executable", "/bin/false")
+    with pytest.raises(ConfigError, match="cannot be merged: exit code 1"):
         merge(checkpoint)

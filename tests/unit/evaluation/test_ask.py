@@ -111,19 +111,20 @@ def test_a_method_with_turns_is_asked_for_its_turns():
     lines = asked_lines(found)
     assert "solver, revise: 2 of 3 right" in lines
     # 0 -> 1, 1 -> 1, 1 -> 0: conversations that end well come first.
-    assert [line.strip() for line in lines if "then solver" in line] == [
-        "solver wrong, then solver correct",
-        "solver correct, then solver correct",
-        "and 1 x solver correct, then solver wrong",
+    assert [line.strip() for line in lines if ", then " in line] == [
+        "1 x wrong, then correct",
+        "1 x correct, then correct",
+        "1 x correct, then wrong",
     ]
-    assert sum("then solver" in line for line in asked_lines(found, shows_all=True)) == 3
+    assert sum("solver (" in line for line in lines) == 4
+    assert sum("solver (" in line for line in asked_lines(found, shows_all=True)) == 6
 
 
 def test_hints_that_cannot_be_read_end_the_levels_with_their_reason():
     found, _ = asked(METHODS["sage"], NEVER, replies=["no hints", "none at all"])
     assert [each["hint_status"] for each in found["rounds"]] == ["none", "parse_failed"]
     lines = asked_lines(found)
-    assert lines[-1] == "level 1: parse failed"
+    assert lines[-1] == "level 1: parse_failed"
     assert "hints: asked for in 2 responses, 19 tokens" in lines  # 8 + 11 characters
 
 
@@ -136,12 +137,11 @@ def test_the_lines_show_the_hint_and_one_answer_of_each_verdict_right_ones_first
     ]
     found, _ = asked(METHODS["grpo"], {0: [0, 0, "truncated", 0, "no_answer", 1]})
     lines = asked_lines(found)
-    assert [line for line in lines if "correct" in line or "wrong" in line] == [
-        "  correct",
-        "  3 x wrong",
+    assert [line for line in lines if " x " in line] == [
+        *("  1 x correct", "  3 x wrong", "  1 x truncated", "  1 x no_answer")
     ]
-    assert lines[-1] == "  and 1 x truncated, 1 x no answer"
-    assert asked_lines(found, shows_all=True).count("  wrong") == 3
+    assert lines[-1] == "  1 x no_answer" and lines[-2] == "  1 x truncated"
+    assert asked_lines(found, shows_all=True).count("  1 x wrong") == 3
 
 
 def test_text_of_a_model_cannot_act_on_the_terminal():
