@@ -20,12 +20,12 @@ from recipe.hint.command.compose import (
     CONFIG_DIR,
     choose_hardware,
     explain,
+    help_text,
     primary_config,
     set_config_paths,
     split_command,
     tidied,
 )
-from recipe.hint.command.help import help_text
 from recipe.run.devices import check_machine, has_gpu
 from recipe.run.ending import errors_in_one_line
 from recipe.run.errors import ConfigError

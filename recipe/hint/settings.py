@@ -239,44 +239,33 @@ def num_levels(settings: HintSettings, source: str) -> int:
     return settings.max_level
 
 
-# General settings that only some sources read.
-_SOURCE_SETTINGS: dict[str, tuple[str, ...]] = {
+# General settings that only some sources read, and those that only methods with hints do.
+_OF_SOURCE: dict[str, tuple[str, ...]] = {
     "hint.max_level": ("self_generated", "dataset", "teacher"),
     "hint.teacher": ("teacher",),
     "hint.prefix": ("solution_prefix",),
     **{f"hint.{name}": _GENERATED for name in ("max_tokens", "temperature", "top_p", "attempts")},
 }
-# Those that only methods with hints read.
-_HINT_SETTINGS = {
+_OF_HINTS = {
     *(f"hint.{name}" for name in ("source", "prompts", "style", "too_long", "conditioning")),
-    *(f"hint.{name}" for name in ("leak_policy", "dropout_share")),
-    *_SOURCE_SETTINGS,
+    *("hint.leak_policy", *_OF_SOURCE),
 }
 
 
 def unread_settings(method_name: str, given: Iterable[str], settings: HintSettings) -> list[str]:
     """Return which of the ``given`` dotted names a run with this method does not read."""
     cls = get_method(method_name)
-    own = settings.of(cls)
+    found, source = settings.of(cls), source_of(settings, cls)
     # Those of another package may be any dataclass.
-    known = own if isinstance(own, MethodSettings) else MethodSettings()
-    return [name for name in given if _is_unread(name, cls, source_of(settings, cls), known)]
-
-
-def _is_unread(name: str, cls: type[Method], source: str, own: MethodSettings) -> bool:
-    section, _, leaf = name.rpartition(".")
-    if section == cls.settings_node:
-        return leaf in own.unread()
-    node = ".".join(name.split(".")[:2])
-    of_others = _settings_nodes().keys() - {"trainer", cls.settings_node}
-    in_trainer = _settings_nodes()["trainer"].settings_cls
-    if node in of_others or node in {f"trainer.{item.name}" for item in fields(in_trainer)}:
-        return True
-    if node == "hint.teacher" and own.asks_teacher:
-        return False
-    if node == "hint.dropout_share":
-        return not cls.supports_dropout
-    if node == "hint.prompts" and cls.is_multi_turn:
-        return False
-    readers = _SOURCE_SETTINGS.get(node, (source,))
-    return source not in readers or (node in _HINT_SETTINGS and not cls.uses_hints)
+    own = found if isinstance(found, MethodSettings) else MethodSettings()
+    idle = {f"{cls.settings_node}.{name}" for name in own.unread()}
+    for node, other in _settings_nodes().items():
+        if node != cls.settings_node:
+            idle |= {f"{node}.{item.name}" for item in fields(other.settings_cls)}
+    idle |= {name for name, readers in _OF_SOURCE.items() if source not in readers}
+    idle |= set() if cls.uses_hints else _OF_HINTS
+    idle |= set() if cls.supports_dropout else {"hint.dropout_share"}
+    idle -= {"hint.teacher"} if own.asks_teacher else set()
+    idle -= {"hint.prompts"} if cls.is_multi_turn else set()
+    heads = tuple(f"{name}." for name in idle)
+    return [name for name in given if name in idle or name.startswith(heads)]

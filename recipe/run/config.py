@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -61,11 +60,8 @@ def world_size(config: DictConfig) -> int:
 
 def rollout_devices(config: DictConfig) -> int:
     """Return the number of devices that only roll out."""
-    if not is_separate(config):
-        return 0
-    return math.prod(
-        setting(config, f"{ROLLOUT}.{key}") or 0 for key in ("nnodes", "n_gpus_per_node")
-    )
+    nodes, each = (setting(config, f"{ROLLOUT}.{key}") for key in ("nnodes", "n_gpus_per_node"))
+    return (nodes or 0) * (each or 0) if is_separate(config) else 0
 
 
 def check(is_fine: object, message: str) -> None:

@@ -1,25 +1,21 @@
-"""Where a run writes: folders, room on the disk, and whether it goes on with what is there."""
+"""Where a run writes, and whether it goes on with what is there."""
 
 from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import yaml
 from omegaconf import DictConfig, OmegaConf
 
 from recipe.run.checkpoints import (
     check_resumable,
     check_undamaged,
-    complete_steps,
-    digests_of,
+    digests_of_run,
     is_within,
-    model_digest,
     resume_step,
     said_of,
     step_folder,
@@ -31,7 +27,7 @@ from recipe.run.config import (
     KWARGS,
     MODEL_NODE,
     ROLLOUT,
-    files_of,
+    check,
     leaves,
     names,
     setting,
@@ -43,25 +39,20 @@ from recipe.run.typed import read_json, read_yaml
 
 _LONGEST_NAME = 200  # file systems allow 255 bytes; backends append something
 _KEPT = names("trainer", "max_actor_ckpt_to_keep max_critic_ckpt_to_keep")
-_MODEL = f"{MODEL_NODE}.path"
+_MODE, _FROM = names("trainer", "resume_mode resume_from_path")
 _OTHER = "give another trainer.experiment_name"
 # verl writes a file per trainer process, and can be resumed only with as many.
 _DEVICES = "trainer.nnodes x trainer.n_gpus_per_node"
-# Sections of the user's own keys, compared as a whole: what is left out is a change too.
+# Compared by content where a checkpoint says what it was; other paths by their last part, so that a
+# project may be moved.
+_CONTENT = {TRAIN: "train_files", f"{MODEL_NODE}.path": "model"}
+# Sections of the user's own keys: what is left out is a change too.
 _OPEN = (
-    "data.apply_chat_template_kwargs",
-    "hint.teacher.body",
-    KWARGS,
-    f"{FUNCTION}.reward_kwargs",
-)
-# Of this start alone, or compared otherwise: no change worth a word.
-_UNTOLD = (
-    *("preflight_only", f"{ROLLOUT}.seed", *FOLDERS, *SOURCES, *DATA_FILES),
-    f"{ROLLOUT}.prometheus.served_model_name",  # the path of the model
-    *names("trainer", "experiment_name resume_mode resume_from_path"),
+    *("data.apply_chat_template_kwargs", "hint.teacher.body"),
+    *(KWARGS, f"{FUNCTION}.reward_kwargs"),
 )
 # What must be as it was for a run to be resumed, beside the settings of its method: a setting, or a
-# section with all that is in it. Files and models are compared by content.
+# section with all that is in it.
 SAME = (
     *names("trainer", "method v1.trainer_mode"),
     *names("algorithm", "adv_estimator use_kl_in_reward kl_ctrl gamma lam"),
@@ -89,43 +80,39 @@ def check_run_folder(config: DictConfig) -> str:
 
     Returns:
         What the run finds there: nothing, or the step it resumes after.
-
-    Raises:
-        ConfigError: If a name or folder cannot be used, or holds checkpoints and no complete one.
     """
     check_places(config)
+    kept = [setting(config, name) for name in _KEPT]
+    check(
+        1 not in kept,
+        f"{_KEPT[0]}={kept[0]} and {_KEPT[1]}={kept[1]}: verl deletes the last checkpoint before "
+        f"the new one is complete; give at least 2, or null for all",
+    )
     run, root = Path(setting(config, "hint.run_dir")), Path(setting(config, CHECKPOINTS))
-    if (run / "evaluation").is_dir() and not (run / "config.yaml").exists():
-        raise ConfigError(
-            f"hint.run_dir={run} holds an evaluation, which is not of the weights that this run "
-            f"would train; {_OTHER}"
-        )
-    mode, own_step = setting(config, "trainer.resume_mode"), None
-    if root.is_dir():
-        if mode == "auto":
-            check_resumable(root)
-        own_step = resume_step(root)
+    mode, own_step = setting(config, _MODE), resume_step(root)
+    if mode == "auto":
+        check_resumable(root)
     if mode == "resume_path":
-        path = setting(config, "trainer.resume_from_path")
+        path = setting(config, _FROM)
         folder = Path(str(path)).absolute()
-        if not folder.is_dir() or step_of(folder) is None:
-            raise ConfigError(f"trainer.resume_from_path={path}: no such folder global_step_N")
+        is_there = folder.is_dir() and step_of(folder) is not None
+        check(is_there, f"{_FROM}={path}: no such folder global_step_N")
         check_undamaged(folder)
-        if own_step is not None and not is_within(root, folder):
-            raise ConfigError(
-                f"hint.run_dir={run} has step {own_step} of a run that trainer.resume_from_path="
-                f"{path} would begin again; go on with trainer.resume_mode=auto, or {_OTHER}"
-            )
+        check(
+            own_step is None or is_within(root, folder),
+            f"hint.run_dir={run} has step {own_step} of a run that {_FROM}={path} would begin "
+            f"again; go on with {_MODE}=auto, or {_OTHER}",
+        )
         return f"resumes from {path}"
     if own_step is None:
         return "exists, no complete checkpoint: starts at step 1" if root.is_dir() else "new"
-    if not (run / "config.yaml").exists() and not root.resolve().is_relative_to(run.resolve()):
-        raise ConfigError(
-            f"{CHECKPOINTS}={root} holds step {own_step} of another run; give that run's "
-            f"hint.run_dir to go on with it, or another {CHECKPOINTS}"
-        )
+    check(
+        (run / "config.yaml").exists() or root.resolve().is_relative_to(run.resolve()),
+        f"{CHECKPOINTS}={root} holds step {own_step} of another run; give that run's hint.run_dir "
+        f"to go on with it, or another {CHECKPOINTS}",
+    )
     if mode == "disable":
-        return f"holds step {own_step}, trainer.resume_mode=disable: starts at step 1"
+        return f"holds step {own_step}, {_MODE}=disable: starts at step 1"
     return f"resumes after step {own_step}"
 
 
@@ -136,9 +123,9 @@ def resumed_step(config: DictConfig) -> int:
 
 
 def _checkpoint(config: DictConfig) -> Path | None:
-    mode, root = setting(config, "trainer.resume_mode"), setting(config, CHECKPOINTS)
+    mode, root = setting(config, _MODE), setting(config, CHECKPOINTS)
     if mode == "resume_path":
-        return Path(str(setting(config, "trainer.resume_from_path")))
+        return Path(str(setting(config, _FROM)))
     step = resume_step(root) if mode == "auto" else None
     return step_folder(root, step) if step else None
 
@@ -146,8 +133,7 @@ def _checkpoint(config: DictConfig) -> Path | None:
 def is_finished(config: DictConfig) -> bool:
     """Return whether a run's last step is saved, logged and validated: nothing is left to do."""
     last = setting(config, "trainer.total_training_steps")
-    is_training = setting(config, "trainer.resume_mode") == "auto"
-    is_training = is_training and not setting(config, "trainer.val_only")
+    is_training = setting(config, _MODE) == "auto" and not setting(config, "trainer.val_only")
     if not is_training or resumed_step(config) != last:
         return False
     is_logged = any(row["step"] == last and "hint/prompts" in row for row in _metrics(config))
@@ -175,198 +161,85 @@ def _metrics(config: DictConfig) -> Iterator[dict[str, Any]]:
                 yield row
 
 
-def check_same_run(config: DictConfig, own: Sequence[str] = ()) -> list[str]:
-    """Compare a run's settings with those that the run in its folder began with.
+def check_same_run(config: DictConfig, own: Sequence[str] = ()) -> None:
+    """Refuse to resume a run with settings that make another one.
 
     A setting that only one of the two has, of another version, is not compared.
 
     Args:
         config: The run's.
         own: Settings, or sections of them, that define the run beside :data:`SAME`: its method's.
-
-    Returns:
-        A line that names the settings that changed and do not make another run, or nothing.
     """
-    root, checkpoint = Path(setting(config, "hint.run_dir")), _checkpoint(config)
-    said = said_of(checkpoint) if checkpoint else {}
-    digests = {TRAIN: said.get("train_files")}
-    is_own = not checkpoint or is_within(setting(config, CHECKPOINTS), checkpoint)
-    if is_own:
-        digests[_MODEL] = said.get("model")
-    for name, before in digests.items():
-        value = setting(config, name)
-        now: Any = model_digest(str(value)) if name == _MODEL else None
-        now = now or [*digests_of(files_of(config, name)).values()]
-        if before and now and now != before:
-            raise ConfigError(
-                f"{name}={text_of(value)} has another content than when {checkpoint} was saved: "
-                f"give what it was then, or {_OTHER}"
+    checkpoint, root = _checkpoint(config), Path(setting(config, "hint.run_dir"))
+    if checkpoint is None:
+        return
+    is_own = is_within(setting(config, CHECKPOINTS), checkpoint)
+    said, digests = said_of(checkpoint), digests_of_run(config)
+    same = [name for name in (*SAME, _DEVICES, *own) if name]
+    for name, key in _CONTENT.items():
+        if said.get(key) and digests[key] and (is_own or name == TRAIN):
+            same.remove(name)
+            check(
+                said[key] == digests[key],
+                f"{name}={text_of(setting(config, name))} has another content than when "
+                f"{checkpoint} was saved: give what it was then, or {_OTHER}",
             )
-    records, settings = root / "records.jsonl", root / "config.yaml"
-    has_begun = any(Path(setting(config, CHECKPOINTS)).glob("global_step_*"))
-    has_begun |= records.is_file() and records.stat().st_size > 0
-    is_resumed = setting(config, "trainer.resume_mode") != "disable"
-    if not (is_own and has_begun and is_resumed and settings.exists()):
-        return []
-    try:
-        before = OmegaConf.create(read_yaml(settings.read_text("utf-8")))
-        was, now = _compared(before), _compared(config)
-    except (ValueError, TypeError, AttributeError, yaml.YAMLError) as error:
-        raise ConfigError(
-            f"{settings} cannot be read ({one_line(error, 120)}), so nothing says which run its "
-            f"folder holds; {_OTHER}, or take the file away"
-        ) from error
-    changed = [key for key in was if key in now and not _is_equal(key, was[key], now[key])]
-    same = [*SAME, _DEVICES, *own]
-    heads = tuple(f"{name}." for name in same if name)
-    by_content = {name for name, digest in digests.items() if digest}
-    others = [key for key in changed if key in same or key.startswith(heads)]
-    if others := [key for key in others if key not in by_content]:
-        told = [f"{key}={text_of(was[key])}, now {text_of(now[key])}" for key in others]
-        raise ConfigError(
-            f"hint.run_dir={root} holds a run with {_join('; ', told)}: give the old value to "
-            f"resume it, another trainer.experiment_name to begin a run of its own, or "
-            f"trainer.resume_mode=disable to start over in this folder"
-        )
-    told = [
-        f"{key} {text_of(was[key])} -> {text_of(now[key])}" for key in changed if key not in _UNTOLD
+    if not (is_own and (root / "config.yaml").exists()):
+        return
+    before = OmegaConf.create(read_yaml((root / "config.yaml").read_text("utf-8")) or {})
+    was, now = _compared(before), _compared(config)
+    changed = [
+        f"{key}={text_of(was.get(key))}, now {text_of(now.get(key))}"
+        for key in {**was, **now}
+        if (key in was and key in now) or key.startswith(_OPEN)
+        if key in same or key.startswith(tuple(f"{name}." for name in same))
+        if was.get(key) != now.get(key)
     ]
-    return [f"changed   since the run began: {_join(', ', told)}"] if told else []
+    check(
+        not changed,
+        f"hint.run_dir={root} holds a run with {'; '.join(changed[:4])}: give the old value to "
+        f"resume it, another trainer.experiment_name to begin a run of its own, or {_MODE}=disable "
+        f"to start over in this folder",
+    )
 
 
 def _compared(config: Any) -> dict[str, Any]:
-    """Return all settings by name; sections of the user's own keys as a whole."""
+    """Return all settings by name, and paths by their last part."""
     flat = dict(leaves(OmegaConf.to_container(config)))
-    flat = {key: value for key, value in flat.items() if not key.startswith(_OPEN)}
-    for name in _OPEN:
-        value = setting(config, name) or {}
-        flat[name] = OmegaConf.to_container(value) if OmegaConf.is_config(value) else value
-    devices = (flat.pop(f"trainer.{key}", None) for key in ("nnodes", "n_gpus_per_node"))
-    nodes, each = devices
-    return flat | ({_DEVICES: nodes * each} if isinstance(nodes, int) and each else {})
-
-
-def _is_equal(name: str, old: Any, new: Any) -> bool:
-    """Compare two values; a path is equal to where what it named has been moved to."""
-    if name not in (*SOURCES, *DATA_FILES):
-        return old == new
-    olds, news = (list(each) if isinstance(each, list) else [each] for each in (old, new))
-    return len(olds) == len(news) and all(map(_is_moved, olds, news))
-
-
-def _is_moved(old: Any, new: Any) -> bool:
-    if None in (old, new):
-        return old == new
-    before, now = (Path(str(each)).expanduser().resolve() for each in (old, new))
-    return before == now or (before.name == now.name and not before.exists())
-
-
-def _join(separator: str, changes: list[str]) -> str:
-    more = f" and {len(changes) - 4} more" if len(changes) > 4 else ""
-    return separator.join(changes[:4]) + more
+    for name in {*SOURCES, *DATA_FILES} & flat.keys():
+        value = flat[name]
+        many = value if isinstance(value, list) else [value]
+        flat[name] = ", ".join(Path(str(each)).name for each in many)
+    nodes, each = (flat.pop(f"trainer.{key}", None) for key in ("nnodes", "n_gpus_per_node"))
+    return flat | {_DEVICES: (nodes or 0) * (each or 0)}
 
 
 def check_places(config: DictConfig) -> None:
     """Make sure that a run can write where it wants to; nothing stays behind."""
     # Each names a folder: the run's, and those of the backends of trainer.logger.
     for name in names("trainer", "experiment_name project_name"):
-        check_name(name, setting(config, name))
+        text = str(setting(config, name))
+        is_name = text.strip(" .") and text == text.strip() and text.isprintable()
+        check(
+            is_name and "/" not in text and len(text.encode()) <= _LONGEST_NAME,
+            f"{name}={text!r} is no name of one folder: give at most {_LONGEST_NAME} letters, "
+            f"digits, - and _, and hint.run_dir=FOLDER to put the run elsewhere",
+        )
     for name in FOLDERS:
         if setting(config, name) is not None and not name.startswith("hint.teacher"):
             check_folder(name, setting(config, name))
-
-
-def check_name(name: str, value: object) -> None:
-    """Refuse a value that is not one part of a path."""
-    text = str(value)
-    is_name = text.strip(" .") and text == text.strip() and text.isprintable()
-    if not is_name or "/" in text or len(text.encode()) > _LONGEST_NAME:
-        raise ConfigError(
-            f"{name}={text!r} is no name of one folder: give at most {_LONGEST_NAME} letters, "
-            f"digits, - and _, and hint.run_dir=FOLDER to put the run elsewhere"
-        )
 
 
 def check_folder(name: str, value: object) -> None:
     """Refuse a value that is not a folder, or one that nothing can be written to."""
     if not isinstance(value, str) or not value.strip() or "://" in value:
         raise ConfigError(f"{name}={value} must be the path of a folder on this machine's disks")
+    path = Path(value).absolute()
+    there = next(each for each in (path, *path.parents) if os.path.lexists(each))
     try:
         # Not os.access: for root it returns true on file systems that still refuse.
-        os.rmdir(tempfile.mkdtemp(prefix=".preflight-", dir=_nearest_folder(Path(value))))
+        os.rmdir(tempfile.mkdtemp(prefix=".preflight-", dir=there))
     except OSError as error:
         raise ConfigError(
             f"{name}={value}: no folder can be made there ({one_line(error)}); choose another place"
         ) from error
-
-
-def checkpoint_bytes(
-    config: DictConfig, policy: int | None, critic: int | None, *, has_target: bool
-) -> int | None:
-    """Return the size of a checkpoint: weights and Adam's two moments, and a critic's slow target.
-
-    verl keeps weights and moments in ``model_dtype``; the slow target is in float32.
-
-    Args:
-        config: The run's; the size of a LoRA adapter does not count.
-        policy: Number of parameters; ``None``: unknown, and so is the size.
-        critic: Number of parameters; 0 without a critic, ``None``: unknown and not counted.
-        has_target: Whether the critic has a slow target.
-    """
-    if policy is None:
-        return None
-    from verl.utils.torch_dtypes import PrecisionType
-
-    of_policy, of_critic = (
-        PrecisionType.to_dtype(setting(config, f"{name}.model_dtype")).itemsize
-        for name in (f"{ACTOR}.fsdp_config", "critic.fsdp")
-    )
-    copies = 1 if setting(config, f"{MODEL_NODE}.lora_rank") else 3
-    return copies * of_policy * policy + (3 * of_critic + 4 * has_target) * (critic or 0)
-
-
-def check_disk(
-    config: DictConfig, checkpoint: int | None, num_steps: int, *, has_critic: bool = False
-) -> str:
-    """Make sure that the checkpoints still to be written, each of so many bytes, fit the disk.
-
-    Returns:
-        What they will take, or that none are written.
-    """
-    every, root = setting(config, "trainer.save_freq"), Path(setting(config, CHECKPOINTS))
-    if setting(config, "trainer.val_only") or every < 1:
-        return "no checkpoints"
-    kept, of_critic = (setting(config, name) for name in _KEPT)
-    if 1 in (kept, of_critic) or (has_critic and kept != of_critic):
-        raise ConfigError(
-            f"{_KEPT[0]}={kept} and {_KEPT[1]}={of_critic}: verl deletes the last checkpoint "
-            f"before the new one is complete, and a policy without its critic cannot be resumed; "
-            f"give both the same number of at least 2, or null for all"
-        )
-    resumed = resumed_step(config)
-    present = [
-        step for step in complete_steps(root) if (step_folder(root, step) / "actor").is_dir()
-    ]
-    num_new = -(-num_steps // every) - resumed // every if resumed < num_steps else 0
-    if kept:  # older ones go; what is resumed from stays beside these
-        older = sum(step <= resumed for step in present)
-        num_new = min(num_new, max(1, kept + bool(older) - older))
-    plural = "s" * (num_new != 1)
-    what = f"{num_new} {'more ' * (resumed > 0)}checkpoint{plural}, one every {every} steps"
-    if checkpoint is None:
-        return f"{what}; size unknown"
-    needed_gb = num_new * checkpoint / 1e9
-    free_gb = shutil.disk_usage(_nearest_folder(root)).free / 1e9
-    if needed_gb > free_gb:
-        raise ConfigError(
-            f"{CHECKPOINTS}={root}: {num_new} checkpoint{plural} of {checkpoint / 1e9:.3g} GB need "
-            f"{needed_gb:.3g} GB, the disk has {free_gb:.3g} GB free; lower {_KEPT[0]}, raise "
-            f"trainer.save_freq, or choose another disk with hint.run_dir"
-        )
-    return f"{what}: {needed_gb:.3g} GB of {free_gb:.3g} GB free"
-
-
-def _nearest_folder(path: Path) -> Path:
-    """Return the path itself or the closest parent that exists."""
-    path = path.absolute()
-    return next((each for each in (path, *path.parents) if os.path.lexists(each)), path)

@@ -345,7 +345,7 @@ def check_and_alternate(server: ServerOptions, config: DictConfig) -> None:
     if not config.trainer.eval_only:
         # As one policy in both roles; the server's settings are checked with each phase.
         own = [each for each in settings if not each.startswith("hint.teacher.")]
-        preflight(config, own, num_policies=2)
+        preflight(config, own)
         planned = phases(*method.role_steps, config.trainer.total_training_steps or 0)
         shown = ", ".join(f"{role} {first}-{last}" for role, first, last in planned)
         print(f"phases    {len(planned)}: {shown}", flush=True)

@@ -13,8 +13,7 @@ import yaml
 from omegaconf import OmegaConf
 
 from recipe import REPOSITORY
-from recipe.hint.command.compose import CONFIG_DIR, flat_names, primary_config
-from recipe.hint.command.help import help_text
+from recipe.hint.command.compose import CONFIG_DIR, flat_names, help_text, primary_config
 from recipe.hint.methods import METHODS
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("config_paths")]

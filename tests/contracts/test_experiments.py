@@ -13,15 +13,13 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hydra.errors import MissingConfigException
 
 from recipe.hint import main_hint
 from recipe.hint.adapter import models
-from recipe.hint.command.aliases import _of_experiment
-from recipe.hint.command.compose import explain
+from recipe.hint.command.aliases import method_of_experiment
 from recipe.hint.hints.base import WrittenText
 from recipe.hint.hints.teacher import ResponseCache
-from recipe.run import devices as preflight_machine
+from recipe.run import devices
 from recipe.study.campaign import read_campaign
 
 pytestmark = pytest.mark.slow
@@ -76,8 +74,8 @@ def asked(run):
 def test_an_experiment_says_what_it_would_run(
     run, stand_in, train_file, composed_once, tmp_path, monkeypatch, capsys
 ):
-    monkeypatch.setattr(preflight_machine, "num_gpus", lambda *_: 8)
-    monkeypatch.setattr(main_hint, "has_gpu", lambda: True)
+    for module in (main_hint, devices):
+        monkeypatch.setattr(module, "has_gpu", lambda: True)
     monkeypatch.setattr(models, "flash_attn_missing", lambda: None)
     argv = [
         "main_hint.py",
@@ -145,7 +143,7 @@ def says(run):
     small = {"ghpo": 112, "table1_sft": 64, "archer_math": 128}
     is_turns = re.fullmatch(r"(\w+_)?(score|archer)_\w+", name)
     batch = small.get(name, 32 if is_turns else 128)
-    method = settings.get("trainer.method") or _of_experiment(name, "trainer.method")
+    method = settings.get("trainer.method") or method_of_experiment(name)
     turns = {"score": 2, "score-guided": 3, "mlmt": 3, "archer": 1, "sft": 0}
     own = {"ghpo": "solution_prefix", "scaf": "dataset", "archer": "several turns"}
     own |= dict.fromkeys(("grpo", "luffy", "sft"), "without hints")
@@ -174,15 +172,3 @@ def test_every_run_has_a_number_or_says_why_not():
     assert [run for run in RUNS if not (run["average"] or run["note"])] == []
     numbers = [run["average"] for run in RUNS if run["average"]]
     assert len(numbers) == 35 and all(0 < float(number) < 100 for number in numbers)
-
-
-RENAMED = [run for run in RUNS if run["replaces"]]
-
-
-@pytest.mark.parametrize("run", RENAMED, ids=[run["replaces"] for run in RENAMED])
-def test_an_old_name_of_an_experiment_is_refused_with_the_new_one(run, composed):
-    message = f"it is now experiment={run['experiment']} {run['settings']}"
-    argv = [f"experiment={run['replaces']}"]
-    with pytest.raises(MissingConfigException) as caught:
-        composed(*argv)
-    assert explain(caught.value, argv).endswith(message)

@@ -1,6 +1,5 @@
 """Every wrong input ends the real command with one line, exit code 2, and nothing left behind."""
 
-import json
 import os
 import re
 import shutil
@@ -12,11 +11,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import yaml
-from omegaconf import OmegaConf
 
 from recipe.hint import main_hint
 from recipe.problems.columns import make_row
-from recipe.run.devices import cpus_needed, has_gpu
+from recipe.run.devices import has_gpu
 
 pytestmark = pytest.mark.slow
 
@@ -40,7 +38,7 @@ CASES, HARMLESS = (
     for name in ("wrong", "harmless")
 )
 # The real command, in a process of its own; the others share this one's imports.
-IN_A_PROCESS = ["typo in a setting", "run folder below a file"]
+IN_A_PROCESS = "typo in a setting"
 
 
 @pytest.fixture(scope="module")
@@ -50,9 +48,7 @@ def wrong(tmp_path_factory):
     write_data(folder)
     write_models(folder)
     (folder / "reward.py").write_text("def compute_score(**_):\n    return 1.0\n")
-    texts = {"unknown": {"hint_sytem": "x"}, "attemptless": {"guide_user": "{problem}"}}
-    for name, content in texts.items():
-        (folder / f"{name}.yaml").write_text(yaml.safe_dump(content))
+    (folder / "unknown.yaml").write_text("hint_sytem: x")
     return folder
 
 
@@ -82,7 +78,6 @@ def write_data(folder: Path) -> None:
     long_solution = rows_of("abcd")
     long_solution[1]["solution"] = "1 + 2 " * 300
     save("long_solution", long_solution)
-    save("userly", [row | {"prompt": row["prompt"][-1:]} for row in rows_of("abcd")])
     save("no_solution", [row | {"solution": ""} for row in rows_of("ab")])
 
 
@@ -99,8 +94,6 @@ def write_models(folder: Path) -> None:
     users = "{% for turn in messages if turn.role == 'user' %}{{ turn.content }}{% endfor %}"
     (copy("refuses") / "chat_template.jinja").write_text(f"{refusal}{{% endif %}}{users}")
     (copy("drops") / "chat_template.jinja").write_text(users)
-    file = copy("no_eos") / "tokenizer_config.json"
-    file.write_text(json.dumps(json.loads(file.read_text()) | {"eos_token": None}))
 
 
 @pytest.fixture
@@ -165,7 +158,7 @@ def check_message(code: int, stderr: str, words: list[str]) -> None:
     assert [word for word in words if word not in lines[0]] == [], lines[0]
 
 
-@pytest.mark.parametrize("name", [name for name in CASES if name not in IN_A_PROCESS])
+@pytest.mark.parametrize("name", CASES)
 def test_a_wrong_input_is_told_in_one_line_and_leaves_nothing(name, wrong, command, tmp_path):
     overrides, words, environment = filled(CASES[name], wrong)
     before = everything_in(tmp_path, wrong)
@@ -185,13 +178,11 @@ def test_what_does_nothing_is_named_in_one_warning_and_starts(name, wrong, comma
     assert everything_in(tmp_path) == []
 
 
-@pytest.mark.parametrize("name", IN_A_PROCESS)
-def test_the_real_command_ends_the_same_way(name, wrong, tmp_path):
-    overrides, words, _ = filled(CASES[name], wrong)
-    before = everything_in(tmp_path, wrong)
+def test_the_real_command_ends_the_same_way(wrong, tmp_path):
+    overrides, words, _ = filled(CASES[IN_A_PROCESS], wrong)
     end = run_process(overrides, tmp_path)
     check_message(end.returncode, end.stderr, words)
-    assert everything_in(tmp_path, wrong) == before
+    assert everything_in(tmp_path) == []
 
 
 def test_a_hub_name_without_the_network_is_an_error_at_once(tmp_path):
@@ -217,14 +208,6 @@ def test_cuda_without_a_gpu_is_an_error(command):
     check_message(code, stderr, ["trainer.device=cuda", "no NVIDIA GPU", "hardware=laptop"])
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
-def test_a_folder_without_write_permission_is_an_error(command, tmp_path):
-    closed = tmp_path / "closed"
-    closed.mkdir(mode=0o555)
-    code, _, stderr = command(f"hint.run_dir={closed}/run")
-    check_message(code, stderr, [f"hint.run_dir={closed}/run", "no folder can be made"])
-
-
 def test_without_a_preset_the_missing_files_and_model_are_named_together(command):
     code, _, stderr = command("trainer.device=cpu", preset="")
     check_message(code, stderr, ["data.train_files, data.val_files", MODEL, "hardware=laptop"])
@@ -235,15 +218,13 @@ def test_a_right_input_is_summed_up_in_about_ten_lines_and_leaves_nothing(comman
     code, stdout, stderr = command(f"{CPUS}=6", f"hint.run_dir={tmp_path}/run")
     assert (code, stderr) == (0, "")
     lines = stdout.splitlines()
-    titles = "method model train validate validate batch lengths cost sampling devices folder disk"
+    titles = "method model train validate validate batch lengths cost sampling devices folder"
     assert [line.split()[0] for line in lines] == titles.split()
     # 160 problems / 16 = 10 steps per epoch; 120 steps = 12 epochs
     assert "16 prompts x 8 rollouts" in lines[5] and "120 steps (12.0 epochs)" in lines[5]
     # 16 x 8 answers of up to 48 tokens; three levels more of them when nobody is ever right.
-    # Validations at the start and after steps 40, 80 and 120: 100 + 200 problems, 4 answers each.
     assert lines[7].endswith(
-        "128 responses a step, at most 0.00614 M tokens; 512 and 0.0246 M if none were ever right; "
-        "4 validations of 1,200 conversations"
+        "128 responses a step, at most 0.00614 M tokens; 512 and 0.0246 M if none were ever right"
     )
     assert f"{tmp_path}/run (new)" in lines[10]
     assert everything_in(tmp_path) == []
@@ -289,14 +270,3 @@ def test_problems_with_little_room_for_hints_are_counted_in_warnings(command, wr
     assert len(warnings) == 2
     assert warnings[0].startswith("warning: 1 of 4 hint requests (up to ")
     assert warnings[1].startswith("warning: 1 of 4 prompts leave fewer than 32 tokens for a hint")
-
-
-def test_the_slots_of_ray_grow_with_devices_and_storage_units():
-    def needed(devices: int, units: int, nodes: int = 1) -> int:
-        storage = {"backend": {"SimpleStorage": {"num_data_storage_units": units}}}
-        trainer = {"nnodes": nodes, "n_gpus_per_node": devices, "v1": {"trainer_mode": "sync"}}
-        return cpus_needed(OmegaConf.create({"trainer": trainer, "transfer_queue": storage}))
-
-    assert needed(1, 1) == 2 + 1 + 3
-    assert needed(8, 8) == 2 + 8 + 3 * 8
-    assert needed(8, 8, nodes=2) == 2 + 8 / 2 + 3 * 8

@@ -7,7 +7,7 @@ from recipe.hint.methods import METHODS
 from recipe.run.errors import ConfigError
 
 LR, ROLLOUT = "actor_rollout_ref.actor.optim.lr", "actor_rollout_ref.rollout"
-STEPS, LENGTH = "trainer.total_training_steps", "data.max_response_length"
+LENGTH = "data.max_response_length"
 KL = "actor_rollout_ref.actor.kl_loss_coef=0.04 actor_rollout_ref.actor.use_kl_loss=true"
 NO_KL = "actor_rollout_ref.actor.kl_loss_coef=0.0 actor_rollout_ref.actor.use_kl_loss=false"
 SCORE, GUIDED, MLMT = (f"trainer.method={name}" for name in ("score", "score-guided", "mlmt"))
@@ -17,10 +17,7 @@ BECOMES = {
     # The SAGE release.
     "actor_rollout_ref.model.pretrained_model_name_or_path=/m": "actor_rollout_ref.model.path=/m",
     f"{ROLLOUT}.num_generations_per_prompt=4": f"{ROLLOUT}.n=4",
-    f"{ROLLOUT}.response_length=99": f"{ROLLOUT}.response_length=99 {LENGTH}=99",
-    f"{LENGTH}=5 {ROLLOUT}.response_length=5": f"{LENGTH}=5 {ROLLOUT}.response_length=5",
-    "trainer.hint_accuracy_min_threshold=0.1": "trainer.hint_accuracy_min_threshold=0.1",
-    "trainer.eval_only=true": "trainer.eval_only=true",
+    f"{ROLLOUT}.response_length=99": f"{LENGTH}=99",
     # GHPO.
     "rl_type=ghpo start_hint_step=20": f"{GHPO} hint.ghpo.cold_start_steps=20",
     "rl_type=grpo num_generations=8": f"{GRPO} {ROLLOUT}.n=8",
@@ -37,25 +34,17 @@ BECOMES = {
     f"{SCORE} policy_lm=/m rollout_size=32": (
         f"{SCORE} actor_rollout_ref.model.path=/m data.train_batch_size=32"
     ),
-    f"{SCORE} lm_lr=5e-6 max_new_tokens=8": f"{SCORE} {LR}=5e-6 {LENGTH}=8",
     f"{SCORE} save_path=out eval_freq=2": f"{SCORE} hint.run_dir=out trainer.test_freq=2",
     f"{SCORE} stage1_steps=138 alpha=5": f"{SCORE} hint.score.stage1_steps=138 hint.score.alpha=5",
     f"{GUIDED} train_guidance_model=false": f"{GUIDED} hint.score_guided.train_guide=false",
     f"{GUIDED} guidance_kl_coef=0.1 beta2=1": (
         f"{GUIDED} hint.score_guided.guide_kl_coef=0.1 hint.score_guided.beta2=1"
     ),
-    "experiment=score_math train_guidance_model=true use_smart_corrections=true": (
-        f"experiment=score_math hint.score_guided.train_guide=true {GUIDED}"
-    ),
     f"{SCORE} use_wandb=false": SCORE,
     f"{MLMT} value_coef=0.2": f"{MLMT} hint.mlmt.value_bonus=0.2",
-    f"{MLMT} value_lr=1e-5": f"{MLMT} critic.optim.lr=1e-5",
     f"{MLMT} stop_value_gradients=True": f"{MLMT} hint.mlmt.value_grad=stop",
     "experiment=bi_level_score_math stop_value_gradients=false": (
         "experiment=bi_level_score_math hint.mlmt.value_grad=full"
-    ),
-    f"{MLMT} stop_value_gradients=true hint.mlmt.value_grad=stop": (
-        f"{MLMT} hint.mlmt.value_grad=stop hint.mlmt.value_grad=stop"
     ),
     "agent_type=bi_level_score alpha=5": f"{MLMT} hint.mlmt.alpha=5",
     f"{MLMT} use_wandb=true": f"{MLMT} trainer.logger=[console,wandb]",
@@ -63,24 +52,15 @@ BECOMES = {
         f"{ARCHER} hint.archer.updates=50 hint.archer.batch_size=64 hint.archer.tau=0.1"
     ),
     "experiment=archer_code critic_lr=2e-5": "experiment=archer_code critic.optim.lr=2e-5",
-    # The steps of both stages.
-    f"{SCORE} stage1_steps=8 stage2_steps=2": f"{SCORE} hint.score.stage1_steps=8 {STEPS}=10",
-    f"{SCORE} stage2_steps=50": f"{SCORE} {STEPS}=300",
-    "experiment=score_math stage2_steps=2": f"experiment=score_math {STEPS}=140",
-    "experiment=rl_guided_score_math stage2_steps=2": (
-        f"experiment=rl_guided_score_math {STEPS}=140"
-    ),
-    "experiment=two_turn stage2_steps=24": f"experiment=two_turn {STEPS}=40",
     # A bare name means nothing to a method without it.
-    f"{GRPO} alpha=5 stage2_steps=3": f"{GRPO} alpha=5 stage2_steps=3",
+    f"{GRPO} alpha=5": f"{GRPO} alpha=5",
 }
 REFUSED = {
     f"{ROLLOUT}.num_generations_per_prompt=4 {ROLLOUT}.n=8": "are two names of one setting",
     f"{ROLLOUT}.response_length=4 {LENGTH}=8": "are two names of one setting",
     f"{SCORE} stage1_steps=1 hint.score.stage1_steps=2": "are two names of one setting",
-    f"{SCORE} stage2_steps=9 stage1_steps=1 iterations=9": "iterations=9 are two",
-    f"{SCORE} stage2_steps=x": "stage1_steps=250: give whole numbers",
-    f"{MLMT} stop_value_gradients=false hint.mlmt.value_grad=stop": "two names of one setting",
+    f"{SCORE} stage2_steps=5": "give trainer.total_training_steps",
+    f"{SCORE} use_smart_corrections=true": "give trainer.method=score-guided",
     f"{MLMT} guidance_model_path=/m": "guide=teacher and hint.teacher.base_url",
     "dataset_name=any": "give data.train_files, made by main_prepare.py ghpo",
 }

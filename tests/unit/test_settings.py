@@ -45,20 +45,13 @@ def test_each_method_gives_the_configuration_its_settings_and_their_defaults():
     ("node", "name"),
     [
         ({"max_tokns": 5}, "max_tokns"),
-        ({"max_tokens": 0}, "max_tokens=0"),
         ({"style": "long"}, "style='long'"),
         ({"top_p": 0.0}, "top_p=0.0"),
-        ({"dropout_share": 1.5}, "dropout_share=1.5"),
         ({"verify": {"timeout_s": 0}}, "verify.timeout_s=0"),
-        ({"samples": {"text_bytes": 10}}, "samples.text_bytes=10"),
-        ({"teacher": {"num_parallel": 0}}, "teacher.num_parallel=0"),
         ({"watchdog": {"progress_s": 60.0}}, "watchdog.progress_s=60"),
         ({"fixed": 3}, "fixed=3"),
         ({"prefix": {"ratios": [0.5, 0.25]}}, "prefix.ratios=[0.5, 0.25]"),
-        ({"prefix": {"ratios": []}}, "prefix.ratios=[]"),
-        ({"ghpo": {"mode": "off"}}, "ghpo.mode='off'"),
         ({"ghpo": {"accuracy_weight": 0}}, "ghpo.accuracy_weight=0"),
-        ({"scaf": {"increments": 0}}, "scaf.increments=0"),
     ],
 )
 def test_a_wrong_setting_is_refused_by_name(node, name):
@@ -72,19 +65,13 @@ def test_a_wrong_setting_is_refused_by_name(node, name):
     [
         ("grpo", "hint.max_tokens"),
         ("sage", "trainer.hint_accuracy_min_threshold"),
-        ("sage-light", "hint.fixed.level"),
         ("sage-light", "hint.search.probe_n"),
         ("ghpo", "hint.max_level"),
-        ("ghpo", "hint.temperature"),
         ("ghpo", "hint.dropout_share"),
         ("sage", "hint.prefix.unit"),
-        ("sage", "hint.ghpo.mode"),
-        ("scaf", "hint.attempts"),
         ("ghpo", "hint.scaf.rollouts"),
         ("grpo", "hint.conditioning"),
-        ("grpo", "hint.prompts"),
         ("luffy", "hint.prompts"),
-        ("sft", "hint.source"),
         ("sft", "hint.luffy.gamma"),
         ("score", "hint.style"),
         ("mlmt", "hint.score.alpha"),
@@ -98,15 +85,11 @@ def test_a_setting_that_the_method_does_not_read_is_found(method, given):
     ("method", "given"),
     [
         ("sage", "hint.max_tokens"),
-        ("fixed", "hint.fixed.level"),
-        ("grpo", "hint.verify.timeout_s"),
         ("sage", "hint.search.probe_n"),
         ("sage-light", "hint.dropout_share"),
         ("ghpo", "hint.prefix.ratios"),
-        ("ghpo", "hint.ghpo.level"),
         ("scaf", "hint.max_level"),
         ("scaf", "hint.conditioning"),
-        ("score", "hint.prompts"),
         ("mlmt", "hint.prompts"),
         ("mlmt", "hint.mlmt.alpha"),
     ],
@@ -119,16 +102,6 @@ def test_what_is_read_follows_the_source_that_is_chosen():
     prefix = HintSettings(source="solution_prefix")
     given = ["hint.prefix.unit", "hint.max_tokens"]
     assert unread_settings("sage", given, prefix) == ["hint.max_tokens"]
-
-
-def test_min_above_max_is_refused_when_the_method_is_built():
-    trainer = {
-        "method": "sage-light",
-        "hint_accuracy_min_threshold": 0.5,
-        "hint_accuracy_max_threshold": 0.35,
-    }
-    with pytest.raises(ConfigError, match="min <= max"):
-        build_method(trainer, HintSettings())
 
 
 def test_texts_of_a_file_replace_only_the_named_ones(tmp_path):
@@ -145,7 +118,6 @@ def test_texts_of_a_file_replace_only_the_named_ones(tmp_path):
         ("hint_led: x", "hint_led is not a setting"),
         ("hint_user: no fields", "hint_user must contain {problem}"),
         ("- a list", "expected a mapping"),
-        ("a: [", "cannot be read as YAML"),
     ],
 )
 def test_a_wrong_file_of_texts_is_refused(tmp_path, content, message):

@@ -16,14 +16,14 @@ from recipe.run.errors import ConfigError
 
 _ACTOR, _ROLLOUT, _MODEL = (f"actor_rollout_ref.{name}" for name in ("actor", "rollout", "model"))
 _LENGTH = "data.max_response_length"
-_KL = f"{_ACTOR}.use_kl_loss"
 # Name there, of the SAGE release, GHPO and the multi-turn reference -> ours; for one value of it,
-# the setting that says the same, or nothing. {} is the value.
+# the setting that says the same, or nothing.
 NAMES = {
     "hint.verify.require_boxed=true": "hint.verify.answer_format=boxed",  # an earlier version
     "hint.verify.require_boxed=false": "hint.verify.answer_format=auto",
     f"{_MODEL}.pretrained_model_name_or_path": f"{_MODEL}.path",
     f"{_ROLLOUT}.num_generations_per_prompt": f"{_ROLLOUT}.n",
+    f"{_ROLLOUT}.response_length": _LENGTH,
     "rl_type=ghpo": "trainer.method=ghpo",
     "rl_type=grpo": "trainer.method=grpo",
     "model_name_or_path": f"{_MODEL}.path",
@@ -59,17 +59,13 @@ NAMES = {
     "use_wandb=true": "trainer.logger=[console,wandb]",
     "use_wandb=false": "",
 }
-# Those of one method.
+# Those of one method, beside its settings, whose bare names are taken too.
+_GUIDE_NAMES = {"train_guidance_model": "train_guide", "guidance_kl_coef": "guide_kl_coef"}
 OF_METHOD = {
     "ghpo": {"start_hint_step": "hint.ghpo.cold_start_steps"},
-    "score": {"use_smart_corrections=true": "trainer.method=score-guided"},
-    "score-guided": {
-        "train_guidance_model": "hint.score_guided.train_guide",
-        "guidance_kl_coef": "hint.score_guided.guide_kl_coef",
-    },
+    "score-guided": {name: f"hint.score_guided.{ours}" for name, ours in _GUIDE_NAMES.items()},
     "mlmt": {
-        "train_guidance_model": "hint.mlmt.train_guide",
-        "guidance_kl_coef": "hint.mlmt.guide_kl_coef",
+        **{name: f"hint.mlmt.{ours}" for name, ours in _GUIDE_NAMES.items()},
         "value_coef": "hint.mlmt.value_bonus",
         "stop_value_gradients=true": "hint.mlmt.value_grad=stop",
         "stop_value_gradients=false": "hint.mlmt.value_grad=full",
@@ -85,8 +81,8 @@ OF_METHOD = {
 # Names without a setting here: left out with one line, or refused with what to write, where the run
 # would be another one.
 LEFT_OUT = (
-    "per_device_train_batch_size hint_ratio eval_temperature reward_funcs use_smart_corrections "
-    "guidance_lr epochs actor_epochs warmup_iter batch_size grad_accum_steps gamma tau critic_lm "
+    "per_device_train_batch_size hint_ratio eval_temperature reward_funcs guidance_lr epochs "
+    "actor_epochs warmup_iter batch_size grad_accum_steps gamma tau critic_lm "
     "gradient_accumulation_steps max_micro_batch_size capacity critic_lr do_sample use_lora "
     "use_8bit_optimizers use_bf16_mixed_precision use_memory_efficient_attention env_type env_name "
     "language"
@@ -98,9 +94,9 @@ REFUSED = {
     "checkpoint_path": "give trainer.resume_from_path",
     "guidance_model_path": _GUIDE,
     "correction_model_path": _GUIDE,
+    "use_smart_corrections": "give trainer.method=score-guided",
+    "stage2_steps": "give trainer.total_training_steps, the steps of both stages together",
 }
-# Both names exist in verl and must agree.
-TWINS = {f"{_ROLLOUT}.response_length": _LENGTH}
 _OVERRIDE = re.compile(r"^(?:\+\+|\+|~)?([A-Za-z_][\w.@/]*)=(.*)$", re.DOTALL)
 
 
@@ -110,47 +106,36 @@ def given_settings(argv: Iterable[str]) -> dict[str, str]:
 
 
 def resolve_aliases(argv: Sequence[str]) -> list[str]:
-    """Replace aliases by ours and verl's, and set twins together.
+    """Replace the names of other implementations by ours and verl's.
 
     Raises:
-        ConfigError: If two names of one setting are given with different values, or a name or value
-            has no counterpart without which the run would be another one.
+        ConfigError: If two names of one setting are given with different values, or a name has no
+            counterpart without which the run would be another one.
     """
     given = given_settings(argv)
     words = [NAMES.get(f"{name}={given.get(name)}", "") for name in ("rl_type", "agent_type")]
-    method = given.get("trainer.method", "").lower() or "".join(words).rpartition("=")[2]
-    method = method or _of_experiment(given.get("experiment", ""), "trainer.method") or ""
+    method = given.get("trainer.method") or "".join(words).rpartition("=")[2]
+    method = method or method_of_experiment(given.get("experiment", ""))
     names = NAMES | OF_METHOD.get(method, {})
-    if method == "score" and given.get("use_smart_corrections", "").lower() == "true":
-        method = "score-guided"
-        names |= OF_METHOD[method]
     if (cls := METHODS.get(method)) and cls.settings_node:
-        own = {each.name: f"{cls.settings_node}.{each.name}" for each in fields(cls.settings_cls)}
-        names = own | {name: ours for name, ours in names.items() if name not in own}
-        if cls.stage1 and "stage2_steps" in given:
-            default = getattr(cls.settings_cls(), cls.stage1)
-            both = _both_stages(given, cls.settings_node, default)
-            names |= {f"stage2_steps={given['stage2_steps']}": both}
-    result, left_out, seen = [], [], {}
+        names |= {
+            each.name: f"{cls.settings_node}.{each.name}" for each in fields(cls.settings_cls)
+        }
+    result: list[str] = []
+    left_out, seen = [], {}
     for arg in argv:
         match = _OVERRIDE.match(arg)
         ours = _translated(arg, match[1], match[2], names) if match else [arg]
         left_out += [arg] * (ours is None)
-        for each in ours or ():
-            for name, value in given_settings([each]).items():
-                setting = TWINS.get(name, name)
-                before, first = seen.setdefault(setting, (value, arg))
-                if before != value and first.split("=")[0] != arg.split("=")[0]:
-                    raise ConfigError(
-                        f"{first} and {arg} are two names of one setting; give one of them, or the "
-                        f"same value"
-                    )
-                seen[setting] = (value, arg)
-            result.append(each)
+        result += ours or ()
+        for name, value in given_settings(ours or ()).items():
+            before, first = seen.setdefault(name, (value, arg))
+            if before != value and first.split("=")[0] != arg.split("=")[0]:
+                raise ConfigError(f"{first} and {arg} are two names of one setting; give one")
+            seen[name] = (value, arg)
     if left_out:
         sys.stderr.write(f"left out, no setting here: {', '.join(left_out)}\n")
-    now = given_settings(result)
-    return result + [f"{b}={now[a]}" for a, b in TWINS.items() if a in now and b not in now]
+    return result
 
 
 def _translated(arg: str, name: str, value: str, names: dict[str, str]) -> list[str] | None:
@@ -161,31 +146,20 @@ def _translated(arg: str, name: str, value: str, names: dict[str, str]) -> list[
     if (word := f"{name}={value.lower()}") in names:
         return [names[word]] if names[word] else []
     if name in names:
-        kl = [f"{_KL}={'false' if value.strip('0.') == '' else 'true'}"] * (name == "beta")
+        is_off = value.strip("0.") == ""
+        kl = [f"{_ACTOR}.use_kl_loss={'false' if is_off else 'true'}"] * (name == "beta")
         return [f"{arg[: arg.index(name)]}{names[name]}={value}", *kl]
-    if name in REFUSED and value.lower() not in ("null", ""):
+    if name in REFUSED and value.lower() not in ("null", "false", ""):
         raise ConfigError(f"{arg} is no setting here: {REFUSED[name]}")
     return None if name in LEFT_OUT or name in REFUSED else [arg]
 
 
-def _of_experiment(experiment: str, name: str) -> Any:
-    """Return a setting of an experiment's file, or of one that it builds on."""
+def method_of_experiment(experiment: str) -> str:
+    """Return the method of an experiment's file, or of one that it builds on; empty if none."""
     path = REPOSITORY / f"configs/experiment/{experiment}.yaml"
     if not experiment or not path.is_file():
-        return None
+        return ""
     content: Any = OmegaConf.load(path)
-    found = OmegaConf.select(content, name)
     bases = [base for base in content.get("defaults", ()) if isinstance(base, str)]
-    own = (_of_experiment(base, name) for base in reversed(bases))
-    return found if found is not None else next((each for each in own if each is not None), None)
-
-
-def _both_stages(given: dict[str, str], node: str, default: int) -> str:
-    """Return the steps of both stages: ours count them together."""
-    name = f"{node}.stage1_steps"
-    kept = _of_experiment(given.get("experiment", ""), name)
-    first = given.get("stage1_steps", given.get(name, default if kept is None else kept))
-    second = given["stage2_steps"]
-    if not (str(first).isdecimal() and second.isdecimal()):
-        raise ConfigError(f"stage2_steps={second} after {name}={first}: give whole numbers")
-    return f"trainer.total_training_steps={int(first) + int(second)}"
+    found = [OmegaConf.select(content, "trainer.method"), *map(method_of_experiment, bases[::-1])]
+    return next((each for each in found if each), "")

@@ -1,12 +1,13 @@
-"""Read the command line before Hydra does, and explain what Hydra refuses."""
+"""Read the command line before Hydra does, explain what Hydra refuses, and print the help."""
 
 from __future__ import annotations
 
-import csv
 import difflib
 import importlib.util
+import json
 import os
 import re
+import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
@@ -27,11 +28,33 @@ from recipe.run.errors import ConfigError, one_line
 CONFIG_DIR = PROGRAMS / "config"
 _HOME = re.compile(r"(^|[\[,])~/")
 _NOT_THERE = re.compile(r"Could not override '([^']+)'|Key '([^']+)' is not in struct")
-# Settings and sections of earlier versions.
-_REMOVED = (
-    *("hint.rl_zvp", "hint.seele", "hint.prefix_rl", "hint.logprob_gain_every"),
-    *("hint.verify.audit", "hint.samples.second_judge_share"),
-)
+# What --help says of the settings that matter; their values are read from the configuration.
+_SETTINGS = {
+    "trainer.method": "the method",
+    "actor_rollout_ref.model.path": "model: a folder or a name on the hub",
+    "data.train_files": "training problems: a file or [a,b]",
+    "data.val_files": "validation problems",
+    "trainer.experiment_name": "an earlier name resumes",
+    "hint.run_dir": "where the run goes",
+    "data.train_batch_size": "prompts per step",
+    "actor_rollout_ref.rollout.n": "responses per prompt, the group size G",
+    "actor_rollout_ref.actor.ppo_mini_batch_size": "prompts per update",
+    "actor_rollout_ref.actor.optim.lr": "learning rate",
+    "data.max_response_length": "longest response, in tokens",
+    "actor_rollout_ref.rollout.prompt_length": "longest prompt with its hint, in tokens",
+    "trainer.total_training_steps": "steps to train",
+    "trainer.test_freq": "steps between validations",
+    "trainer.save_freq": "steps between checkpoints",
+    "hint.source": "source of hints; null: the method's own",
+    "hint.max_level": "strongest hint level, L",
+    "hint.seed": "sampling; data.seed orders the data",
+    "trainer.eval_only": "only evaluate data.val_files",
+    "preflight_only": "check everything, start nothing",
+}
+_REST = """\
+All settings, with comments: recipe/hint/config/hint_trainer.yaml. --cfg job: the values now.
+-m NAME=A,B: one run after another. -sc install=bash: completion. --hydra-help: all options.
+README.md is the way in; docs/troubleshooting.md explains errors."""
 
 
 def tidied(argv: Sequence[str]) -> list[str]:
@@ -54,10 +77,7 @@ def split_command(argv: Sequence[str]) -> tuple[list[str], list[str]]:
     """
 
     def refuse(message: str) -> NoReturn:
-        raise ConfigError(
-            f"{message}; settings are given as NAME=VALUE without dashes, and --hydra-help lists "
-            f"the options"
-        )
+        raise ConfigError(f"{message}; settings are NAME=VALUE without dashes; see --hydra-help")
 
     parser = get_args_parser()
     parser.error = refuse
@@ -113,34 +133,26 @@ def explain(error: Exception, argv: Sequence[str]) -> str:
     text = one_line(error)
     if isinstance(error, OverrideParseException):
         return (
-            f"{error.override!r} cannot be read as NAME=VALUE, without spaces; a value with "
-            f"commas, brackets, =, ~ or letters beyond ASCII needs two kinds of quotes: "
-            f"'NAME=\"VALUE\"'"
+            f"{error.override!r} cannot be read as NAME=VALUE, without spaces; a value with commas,"
+            f" brackets, =, ~ or letters beyond ASCII needs two kinds of quotes: 'NAME=\"VALUE\"'"
         )
     if isinstance(error, MissingConfigException) and error.missing_cfg_file:
         group, _, value = error.missing_cfg_file.partition("/")
-        there = f"choose one of {', '.join(error.options)}" if error.options else "there is none"
-        reported = REPOSITORY / "configs/experiment/reported.csv"
-        for run in csv.DictReader(reported.read_text("utf-8").splitlines()):
-            if group == "experiment" and run["replaces"] == value:
-                there = f"it is now experiment={run['experiment']} {run['settings']}"
-        return f"{group}={value} is not a file of configs/{group}; {there}"
-    match = _NOT_THERE.search(text)
-    if not match:
+        there = ", ".join(error.options or ()) or "none"
+        return f"{group}={value} is not a file of configs/{group}; choose one of {there}"
+    if not (match := _NOT_THERE.search(text)):
         return text
     found = match[1] or match[2]
     name = next((given for given in given_settings(argv) if given.endswith(found)), found)
-    if any(f"{name}.".startswith(f"{old}.") for old in _REMOVED):
-        return f"{name} was removed; drop it"
-    node: Any = OmegaConf.to_container(primary_config(), resolve=False)
-    if name in (known := flat_names(node)):
+    known = flat_names(OmegaConf.to_container(primary_config(), resolve=False))
+    if name in known:
         return f"{name} takes a key that it does not have yet with a + in front: '+{name}=...'"
     meant = nearest(name, known)
     hint = f"; did you mean {meant}?" if meant else ""
     return f"{name} is not a setting{hint} (a new key of verl's needs a + in front)"
 
 
-def flat_names(node: Mapping[str, Any], prefix: str = "") -> list[str]:
+def flat_names(node: Any, prefix: str = "") -> list[str]:
     """Return the dotted names of all settings and sections of a config."""
     names = []
     for key, value in node.items():
@@ -160,8 +172,39 @@ def nearest(name: str, names: Iterable[str]) -> str | None:
     section, _, leaf = name.rpartition(".")
     siblings = [other for other in parts if parts[other][0] == section]
     for pool in (siblings, list(parts)):
-        close = difflib.get_close_matches(leaf, {parts[other][2] for other in pool}, n=1)
-        if close:
+        if close := difflib.get_close_matches(leaf, {parts[other][2] for other in pool}, n=1):
             same = [other for other in pool if parts[other][2] == close[0]]
             return difflib.get_close_matches(name, same, n=1, cutoff=0)[0]
     return None
+
+
+def help_text(config: DictConfig, configs: Path, program: str = "hint-train") -> str:
+    """Return the help: at most 45 lines of 100 characters.
+
+    Args:
+        config: The primary configuration, without overrides; its values are shown as defaults.
+        configs: The folder with one sub-folder per group of presets.
+        program: How the command is called.
+    """
+    width = 2 + max(map(len, METHODS))
+    lines = [
+        "Train a language model with hint-guided reinforcement learning on verl, or evaluate one.",
+        f"usage: {program} [hardware=NAME] [experiment=NAME] [NAME=VALUE ...]",
+        "methods (trainer.method=NAME, docs/methods/):",
+        *(
+            f"  {name:{width}}{(cls.__doc__ or '').splitlines()[0]}"
+            for name, cls in METHODS.items()
+        ),
+    ]
+    for title, group in (("machines", "hardware"), ("experiments", "experiment")):
+        names = ", ".join(sorted(path.stem for path in (configs / group).glob("*.yaml")))
+        text = f"{title} ({group}=NAME, configs/{group}/): {names}"
+        lines += textwrap.wrap(text, 100, subsequent_indent="  ", break_on_hyphens=False)
+    lines.append("settings that matter, with their defaults (presets change some):")
+    for name, meaning in _SETTINGS.items():
+        *sections, key = name.split(".")
+        node: Any = OmegaConf.select(config, ".".join(sections)) if sections else config
+        value = OmegaConf.to_container(node, resolve=False)[key]
+        shown = value if isinstance(value, str) else json.dumps(value)  # null, true
+        lines.append(f"  {f'{name}={shown}':54}  {meaning}")
+    return "\n".join([*lines, _REST])

@@ -3,13 +3,10 @@
 import os
 import random
 import shutil
-from types import SimpleNamespace
 
 import pytest
-from omegaconf import OmegaConf
 
 from recipe.run import checkpoints
-from recipe.run import resume as places
 from recipe.run.checkpoints import (
     COMPLETE,
     MERGED,
@@ -25,7 +22,6 @@ from recipe.run.checkpoints import (
     repair_pointer,
 )
 from recipe.run.errors import ConfigError
-from recipe.run.resume import check_disk, checkpoint_bytes
 from recipe.run.run_folder import METRICS_FILE, RunFolder
 
 POINTER = "latest_checkpointed_iteration.txt"  # verl's
@@ -256,78 +252,6 @@ def test_a_step_that_is_written_over_loses_the_parts_of_another_number_of_proces
     assert sorted(path.name for path in folder.iterdir()) == [STATE_FILE, "notes.txt"]
     assert complete_steps(tmp_path) == [6]
     assert sorted(parts(tmp_path)) == [6]
-
-
-@pytest.mark.parametrize(
-    ("present", "keep", "resumed", "expected"),
-    [
-        ([], None, 0, 10),
-        ([], 2, 0, 2),
-        ([50, 100, 150, 200, 250, 300, 350, 400, 450], None, 450, 1),
-        ([400, 450], 2, 450, 1),  # 450, 500, and 450 stays as what the run was resumed from
-        ([100, 150], 2, 150, 1),  # 450, 500 and 150: one more than now
-        ([150], 3, 150, 3),
-        ([], 2, 150, 2),  # from another run's folder, of which nothing is here
-        ([50, 100, 150, 200], 2, 0, 2),  # started over; these may be written over
-        ([500], None, 500, 0),
-    ],
-)
-def test_only_checkpoints_still_to_be_written_need_room(
-    tmp_path, monkeypatch, present, keep, resumed, expected
-):
-    for step in present:
-        (make(tmp_path, step) / f"global_step_{step}/actor").mkdir()
-    monkeypatch.setattr(places, "resumed_step", lambda config: resumed)
-    trainer = {"save_freq": 50, "max_actor_ckpt_to_keep": keep, "default_local_dir": str(tmp_path)}
-    config = OmegaConf.create({"trainer": trainer | {"max_critic_ckpt_to_keep": None}})
-    disk = SimpleNamespace(free=expected * 100)
-    monkeypatch.setattr(places.shutil, "disk_usage", lambda path: disk)
-    assert check_disk(config, 100, 500).startswith(f"{expected} {'more ' * (resumed > 0)}check")
-    if expected:
-        disk.free -= 1
-        with pytest.raises(ConfigError, match=f"{expected} checkpoints? of 1e-07 GB need"):
-            check_disk(config, 100, 500)
-
-
-@pytest.mark.parametrize("part", ["actor", "critic"])
-def test_one_checkpoint_kept_is_refused_with_the_reason(tmp_path, part):
-    keep = {"max_actor_ckpt_to_keep": None, f"max_{part}_ckpt_to_keep": 1}
-    trainer = {"save_freq": 1, **keep, "default_local_dir": str(tmp_path)}
-    with pytest.raises(ConfigError, match=f"{part}.*=1.*: verl deletes .* before the"):
-        check_disk(OmegaConf.create({"trainer": trainer}), None, 9)
-
-
-def sizes(policy="fp32", critic="fp32", *, prompt=8, response=4):
-    return OmegaConf.create(
-        {
-            "actor_rollout_ref": {
-                "actor": {"fsdp_config": {"model_dtype": policy}},
-                "rollout": {"prompt_length": prompt, "response_length": response},
-            },
-            "critic": {"fsdp": {"model_dtype": critic}},
-        }
-    )
-
-
-@pytest.mark.parametrize(
-    ("policy", "critic", "expected"),
-    [
-        ("fp32", "fp32", [12_000, 18_000, 20_000, 12_000]),
-        ("bf16", "fp32", [6_000, 12_000, 14_000, 10_000]),
-        # Of the critic 3 x 2 bytes, and its slow target in 4: 500 x 10 = 5,000.
-        ("bf16", 16, [6_000, 9_000, 11_000, 7_000]),
-    ],
-)
-def test_a_checkpoint_has_the_size_of_policy_critic_and_slow_target(policy, critic, expected):
-    # 1,000 numbers: weights, two moments; of a critic with a target a fourth time.
-    config = sizes(policy, critic)
-    assert checkpoint_bytes(config, 1000, 0, has_target=False) == expected[0]
-    assert checkpoint_bytes(config, 1000, 500, has_target=False) == expected[1]
-    assert checkpoint_bytes(config, 1000, 500, has_target=True) == expected[2]
-    assert checkpoint_bytes(config, 1000, None, has_target=True) == expected[0]  # at least
-    assert checkpoint_bytes(config, None, 0, has_target=False) is None
-    OmegaConf.update(config, "actor_rollout_ref.model.lora_rank", 8, force_add=True)
-    assert checkpoint_bytes(config, 1000, 500, has_target=True) == expected[3]
 
 
 @pytest.mark.parametrize("lines", ["", '{"step": 0, "val": 1}\n{"step": 3, "val": 1}\n'])

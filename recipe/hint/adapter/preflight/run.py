@@ -1,7 +1,7 @@
 """Find in seconds what is known to fail in a training, before any process is started.
 
-``preflight`` reads from top to bottom in the order of the checks: settings (``settings.py``,
-``method.py``), the machine, the folder, then model and files (``data.py``).
+``preflight`` reads from top to bottom in the order of the checks: settings (``settings.py``), the
+machine, the folder, then model and files (``inputs.py``).
 """
 
 from __future__ import annotations
@@ -15,16 +15,17 @@ from typing import Any
 from omegaconf import DictConfig, OmegaConf, open_dict
 
 from recipe.hint.adapter.models import ask_for_models, choose_attention
-from recipe.hint.adapter.preflight import data
-from recipe.hint.adapter.preflight.data import Lengths
-from recipe.hint.adapter.preflight.method import (
+from recipe.hint.adapter.preflight import inputs
+from recipe.hint.adapter.preflight.inputs import MODEL, Lengths, Model, load_model
+from recipe.hint.adapter.preflight.settings import (
+    Sizes,
     check_method,
-    check_phases,
     check_sizes,
+    check_values,
+    idle_warning,
+    read_sizes,
     reference_and_critic,
 )
-from recipe.hint.adapter.preflight.model import MODEL, Model, load_model
-from recipe.hint.adapter.preflight.settings import Sizes, check_values, idle_warning, read_sizes
 from recipe.hint.adapter.rewards import grade_options, overlong_of
 from recipe.hint.command.aliases import given_settings
 from recipe.hint.methods import Method
@@ -43,14 +44,7 @@ from recipe.run.config import FUNCTION, PROMPT_LENGTH, ROLLOUT, check, setting
 from recipe.run.devices import check_loggers, check_machine
 from recipe.run.errors import ConfigError, VerifierError
 from recipe.run.paths import TRAIN, VAL
-from recipe.run.resume import (
-    check_disk,
-    check_folder,
-    check_run_folder,
-    check_same_run,
-    checkpoint_bytes,
-    resumed_step,
-)
+from recipe.run.resume import check_folder, check_run_folder, check_same_run, resumed_step
 from recipe.verify.pool.processes import WorkerFactory
 from recipe.verify.pool.workers import GRADE
 
@@ -58,7 +52,7 @@ _ENGINES, _VERLS_SEED = f"{ROLLOUT}.seed", 42
 _SPACING = 1024  # above the number of replicas, each of which adds its own
 
 
-def preflight(config: DictConfig, argv: Sequence[str], *, num_policies: int = 1) -> list[str]:
+def preflight(config: DictConfig, argv: Sequence[str]) -> list[str]:
     """Check a run's settings, machine, data and model; write nothing.
 
     Args:
@@ -66,7 +60,6 @@ def preflight(config: DictConfig, argv: Sequence[str], *, num_policies: int = 1)
             to the steps that there will be: verl would end at the last epoch without its last save.
             ``rollout.seed`` is derived, where it is verl's.
         argv: The overrides of the command line; those without effect are named in a warning.
-        num_policies: How many policies save checkpoints.
 
     Returns:
         Lines that say what will run, and warnings.
@@ -79,7 +72,7 @@ def preflight(config: DictConfig, argv: Sequence[str], *, num_policies: int = 1)
         settings, source=source_of(settings, method), style=style_of(settings, method)
     )
     warnings = check_teacher(config, method, settings)
-    data.check_given(config, (TRAIN, VAL, MODEL))
+    inputs.check_given(config, (TRAIN, VAL, MODEL))
     check_values(config)
     sizes, texts = read_sizes(config), read_texts(settings)
     # A copy: these settings are the trainer's own, and a resumed run is compared by what was given.
@@ -95,28 +88,22 @@ def preflight(config: DictConfig, argv: Sequence[str], *, num_policies: int = 1)
     unchecked = check_machine(config)
     folder = check_run_folder(config)
 
-    train, val = data.read_files(config, TRAIN), data.read_files(config, VAL, by_source=True)
+    train, val = inputs.read_files(config, TRAIN), inputs.read_files(config, VAL, by_source=True)
     model = load_model(config)
-    critic_size = model.num_parameters if has_critic else 0
     hints = (settings, texts) if method.uses_hints else None
-    lengths = data.check_lengths(config, model, train=train, val=val, hints=hints)
-    data.check_conversations(config, method, model, texts, [*train, *val])
-    data.check_rows(config, method, model, train)
+    lengths = inputs.check_lengths(config, model, train=train, val=val, hints=hints)
+    inputs.check_conversations(config, method, model, texts, [*train, *val])
+    inputs.check_rows(config, method, model, train)
 
     steps, epochs = _count_steps(config, train, lengths)
+    method.check_steps(steps)
     with open_dict(given):
         given.trainer.total_training_steps = config.trainer.total_training_steps = steps
-    told = f"trainer.total_training_steps={steps}, and the run would resume after step "
-    check(resumed_step(config) <= steps, f"{told}{resumed_step(config)}; give more steps")
     own = [method.settings_node]
     if own == ["trainer"]:
         own = [f"trainer.{name}" for name in method.settings_cls.__dataclass_fields__]
-    changed = check_same_run(config, own)
+    check_same_run(config, own)
     seed_engines(given, config, argv)
-    check_phases(config, method, sizes, steps)
-    has_target = method.credit is not None and method.needs.utterance_critic is not None
-    size = checkpoint_bytes(config, model.num_parameters, critic_size, has_target=has_target)
-    disk = check_disk(config, size and size * num_policies, steps, has_critic=has_critic)
     warnings += [*model_warnings(method, val, train), *lengths.warnings]
     rollout = config.actor_rollout_ref.rollout
     nodes = {"rollouts": rollout, "hints": config.hint, "validation": rollout.val_kwargs}
@@ -125,20 +112,21 @@ def preflight(config: DictConfig, argv: Sequence[str], *, num_policies: int = 1)
         for who, node in nodes.items()
         if who != "hints" or method.uses_hints
     )
+    plays = f"hint levels up to {method.max_level}, {settings.source}, style {settings.style}"
+    plays = plays if method.uses_hints else "without hints"
+    plays = "several turns; validation scores the last" if method.is_multi_turn else plays
     return [
-        f"method    {config.trainer.method}, {_plays(method, settings)}",
+        f"method    {config.trainer.method}, {plays}",
         model_line(model.path, model),
         *(f"train     {file.summary()}" for file in train),
         *(f"validate  {file.summary()}" for file in val),
         f"batch     {sizes.batch} prompts x {sizes.group} rollouts, mini-batches of "
         f"{sizes.mini} prompts, {steps} steps ({epochs:.1f} epochs)",
         lengths_line(config, lengths, settings, method),
-        f"cost      {_cost_line(config, method, sizes, val)}",
+        _cost_line(config, method, sizes),
         f"sampling  {sampling} x {rollout.val_kwargs.n} samples",
         f"{devices_line(config)}, trainer mode {sizes.mode}",
         f"folder    {settings.run_dir} ({folder})",
-        f"disk      {disk}",
-        *changed,
         *unchecked,
         *(f"warning: {line}" for line in warnings),
     ]
@@ -168,17 +156,9 @@ def check_reward(config: DictConfig, settings: HintSettings) -> None:
 
 
 def check_teacher(config: DictConfig, method: Method, settings: HintSettings) -> list[str]:
-    """Check the teacher, if the method asks it for turns or for hints.
-
-    Returns:
-        Warnings.
-
-    Raises:
-        ConfigError: If it cannot be asked, or its responses cannot be kept.
-    """
+    """Check the teacher, if the method asks it for turns or for hints; return warnings."""
     gives_hints = method.uses_hints and source_of(settings, method) == "teacher"
-    writes_turns = method.settings.asks_teacher
-    if not (writes_turns or gives_hints):
+    if not (method.settings.asks_teacher or gives_hints):
         return []
     check_folder("hint.teacher.cache_dir", settings.teacher.cache_dir)
     from recipe.hint.hints import teacher  # its cache's sqlite3
@@ -215,34 +195,30 @@ def _count_steps(
     batch, cap = config.data.train_batch_size, setting(config, "data.train_max_samples") or -1
     total = sum(len(file.problems) for file in train) - lengths.num_dropped
     total = min(total, cap) if cap > 0 else total
-    per_epoch = total / batch
     told = f"data.train_batch_size={batch} is above the {total} training problems"
-    check(per_epoch >= 1, f"{told} of {TRAIN}, so no batch would ever be full; give less")
-    by_epochs = int(per_epoch) * setting(config, "trainer.total_epochs")
-    steps = setting(config, "trainer.total_training_steps")
-    check(steps is None or steps > 0, f"trainer.total_training_steps={steps} must be at least 1")
-    steps = min(by_epochs, steps or by_epochs)
-    return steps, steps / per_epoch
+    check(total >= batch, f"{told} of {TRAIN}, so no batch would ever be full; give less")
+    by_epochs = total // batch * setting(config, "trainer.total_epochs")
+    steps = min(by_epochs, setting(config, "trainer.total_training_steps") or by_epochs)
+    resumed = resumed_step(config)
+    told = f"trainer.total_training_steps={steps}, and the run would resume after step {resumed}"
+    check(resumed <= steps, f"{told}; give more steps")
+    return steps, steps * batch / total
 
 
 def model_warnings(
     method: Method, val: Sequence[ProblemFile], train: Sequence[ProblemFile] = ()
 ) -> list[str]:
     """Return warnings of accuracies that are not the policy's alone, or of trained problems."""
-    oracles = method.needs.oracles
     trained = {Path(file.path).resolve() for file in train}
-    return [
-        *(
-            f"{method.settings_node}.{name}=true: later turns know the verdict on earlier ones, in "
-            f"validations and evaluations too; their accuracy is not the policy's alone"
-            for name in oracles
-        ),
-        *(
-            f"{VAL} has {file.path}, which the run trains on: its accuracy says nothing about "
-            f"other problems"
-            for file in val
-            if Path(file.path).resolve() in trained
-        ),
+    oracles = [
+        f"{method.settings_node}.{name}=true: later turns know the verdict on earlier ones, in "
+        f"validations and evaluations too; their accuracy is not the policy's alone"
+        for name in method.needs.oracles
+    ]
+    return oracles + [
+        f"{VAL} has {file.path}, which the run trains on: its accuracy says nothing about others"
+        for file in val
+        if Path(file.path).resolve() in trained
     ]
 
 
@@ -274,32 +250,13 @@ def devices_line(config: DictConfig) -> str:
     return f"devices   {trainer.nnodes} x {trainer.n_gpus_per_node} {trainer.device}"
 
 
-def _plays(method: Method, settings: HintSettings) -> str:
-    if method.is_multi_turn:
-        return "several turns; validation scores the last"
-    if not method.uses_hints:
-        return "without hints"
-    return f"hint levels up to {method.max_level}, {settings.source}, style {settings.style}"
-
-
-def _cost_line(config: DictConfig, method: Method, sizes: Sizes, val: Sequence[ProblemFile]) -> str:
-    """Return the responses of a step, where every prompt is solved at once and where none ever is.
-
-    And those of the validations during training.
-    """
+def _cost_line(config: DictConfig, method: Method, sizes: Sizes) -> str:
+    """Return the responses of a step, if each prompt is solved at once and if none ever is."""
     response = setting(config, f"{ROLLOUT}.response_length")
     least, most = (
         sizes.batch * of(method, sizes.group) for of in (fewest_responses, most_responses)
     )
-    found = f"{least:,} responses a step, at most {least * response / 1e6:,.3g} M tokens"
+    found = f"cost      {least:,} responses a step, at most {least * response / 1e6:,.3g} M tokens"
     if most > least:
         found += f"; {most:,} and {most * response / 1e6:,.3g} M if none were ever right"
-    every, steps = setting(config, "trainer.test_freq"), config.trainer.total_training_steps
-    count = int(bool(setting(config, "trainer.val_before_train")))
-    if not setting(config, "trainer.val_only"):
-        count += -(-steps // every) if every > 0 else 0  # the last step is validated too
-    num, cap = sum(len(file.problems) for file in val), setting(config, "data.val_max_samples")
-    num = min(num, cap) if cap and cap > 0 else num
-    each = num * setting(config, f"{ROLLOUT}.val_kwargs.n")
-    validations = f"; {count} validation{'s' * (count != 1)} of {each:,} conversations"
-    return found + validations if count else found
+    return found

@@ -1,11 +1,14 @@
-"""Read settings by their dotted names; refuse keys and values that fail or spoil a run."""
+"""Check settings: keys, values, sizes that agree, and the loss that the method is defined by.
+
+A check refuses what fails or spoils a run after minutes; what verl refuses itself within a minute,
+in a sentence, is left to verl. What merely has no effect is named in one warning.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import functools
 import io
-import math
 import os
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
@@ -13,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from hydra.errors import InstantiationException
 from omegaconf import DictConfig, OmegaConf
 
 from recipe.hint.command.compose import CONFIG_DIR, flat_names, nearest
@@ -30,15 +34,24 @@ from recipe.run.config import (
     ROLLOUT,
     check,
     demand,
+    is_separate,
     leaves,
     names,
     setting,
     text_of,
+    world_size,
 )
-from recipe.run.errors import ConfigError
+from recipe.run.errors import ConfigError, one_line
 from recipe.run.typed import check_finite
 
 _BUFFER = f"{KWARGS}.overlong_buffer_cfg"
+_ESTIMATOR, _FILTER = "algorithm.adv_estimator", "algorithm.filter_groups.enable"
+_BYPASS = "algorithm.rollout_correction.bypass_mode"
+_ULYSSES = "ulysses_sequence_parallel_size"
+# verl's estimators that compare a response with nothing of its group, and those that give a group
+# of equal rewards advantages: they whiten over the batch.
+_WITHOUT_GROUP = ("gae", "reinforce_plus_plus")
+AGAINST_ALL = (*_WITHOUT_GROUP, "reinforce_plus_plus_baseline")
 
 # Settings inside verl's sections that its file does not list: ours, what verl 0.9.1 reads all the
 # same (`.get("...")`), and fields of its dataclasses that the presets give.
@@ -61,6 +74,7 @@ _OPEN = (
 _OTHERWISE_TYPED = ("reshard_after_forward", "rollout_is_threshold")
 # What a value may be -> the settings, of which another value spoils the run or fails late.
 _ALLOWED: dict[tuple[Any, ...], tuple[str, ...]] = {
+    ("dp",): ("model_engine",),  # another one's settings have other names
     ("cuda", "cpu"): ("trainer.device",),
     ("sync", "colocate_async", "separate_async"): ("trainer.v1.trainer_mode",),
     ("auto", "disable", "resume_path"): ("trainer.resume_mode",),
@@ -91,7 +105,7 @@ _WHOLE = (
 )
 _WHOLE_OR_NULL = (
     *names("trainer", "total_training_steps max_actor_ckpt_to_keep max_critic_ckpt_to_keep"),
-    *(f"{ROLLOUT}.max_model_len", "ray_kwargs.ray_init.num_cpus", "data.gen_batch_size"),
+    *(f"{ROLLOUT}.max_model_len", "ray_kwargs.ray_init.num_cpus"),
 )
 
 # Beginnings of names that nothing in verl's V1 trainers, its FSDP engine or this recipe reads ...
@@ -118,7 +132,7 @@ _READ_WITH = {
     "algorithm.use_kl_in_reward": names("algorithm", "kl_ctrl. kl_penalty"),
     "algorithm.rollout_correction.rollout_is": ("algorithm.rollout_correction.rollout_is_",),
     "algorithm.rollout_correction.rollout_rs": ("algorithm.rollout_correction.rollout_rs_",),
-    "algorithm.filter_groups.enable": names("algorithm.filter_groups", "metric max_"),
+    _FILTER: names("algorithm.filter_groups", "metric max_"),
     f"{MODEL_NODE}.lora_rank": names(MODEL_NODE, "lora_alpha target_modules exclude_modules"),
 }
 # ... or where it is not: rows are packed by their tokens otherwise.
@@ -127,14 +141,6 @@ _READ_WITHOUT = {
     f"{ROLLOUT}.log_prob_use_dynamic_bsz": f"{ROLLOUT}.log_prob_micro_batch_size",
     f"{REF}.log_prob_use_dynamic_bsz": f"{REF}.log_prob_micro_batch_size",
 }
-
-
-@contextlib.contextmanager
-def quiet() -> Iterator[None]:
-    """Keep verl's output out of the summary."""
-    with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield
 
 
 @dataclass(frozen=True)
@@ -154,15 +160,12 @@ class Sizes:
 
 
 def read_sizes(config: DictConfig) -> Sizes:
-    """Read the sizes of a run.
-
-    Raises:
-        ConfigError: If one is no whole number of at least 1.
-    """
+    """Read the sizes of a run; each must be a whole number of at least 1."""
     for name in (*_WHOLE, *_WHOLE_OR_NULL):
         value = setting(config, name)
-        if not is_whole(value) and not (value is None and name in _WHOLE_OR_NULL):
-            raise ConfigError(f"{name}={value} must be a whole number of at least 1")
+        is_whole = isinstance(value, int) and not isinstance(value, bool) and value >= 1
+        is_fine = is_whole or (value is None and name in _WHOLE_OR_NULL)
+        check(is_fine, f"{name}={value} must be a whole number of at least 1")
     mode = setting(config, "trainer.v1.trainer_mode")
     return Sizes(
         batch=setting(config, "data.train_batch_size"),
@@ -174,34 +177,27 @@ def read_sizes(config: DictConfig) -> Sizes:
     )
 
 
-def is_whole(value: Any) -> bool:
-    """Return whether a value is a whole number of at least 1."""
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 1
-
-
 def check_keys(config: DictConfig) -> None:
     """Refuse a key that neither verl nor this recipe reads, and a value of another type.
 
     A mapping that is empty or null in verl's file belongs to another program (vLLM's arguments, the
     model's configuration). ``no`` is a text, which verl would take for true.
     """
-    demand(config, "model_engine", ("dp",))  # another one's settings have other names
+    demand(config, "model_engine", ("dp",))
     found: Any = OmegaConf.to_container(config, resolve=False)
     check_finite(found, "")
     known = _known()
     for name in _unknown(found, known):
         meant = nearest(name, [*flat_names(known), *flat_names({"hint": found["hint"]})])
-        raise ConfigError(
-            f"{name} is a key that neither verl nor this recipe reads"
-            f"{f'; did you mean {meant}?' if meant else '; drop it'}"
-        )
+        hint = f"did you mean {meant}?" if meant else "drop it"
+        raise ConfigError(f"{name} is a key that neither verl nor this recipe reads; {hint}")
     for name, default in leaves(known):
         value = setting(config, name) if isinstance(default, bool | int | float) else None
         if value is None or name.startswith(_OPEN) or name.endswith(_OTHERWISE_TYPED):
             continue
-        if isinstance(default, bool) != isinstance(value, bool) or isinstance(value, str):
-            kind = "true or false" if isinstance(default, bool) else "a number"
-            raise ConfigError(f"{name}={value} must be {kind}")
+        is_same = isinstance(default, bool) == isinstance(value, bool)
+        kind = "true or false" if isinstance(default, bool) else "a number"
+        check(is_same and not isinstance(value, str), f"{name}={value} must be {kind}")
 
 
 @functools.cache
@@ -212,16 +208,9 @@ def _known() -> dict[str, Any]:
     beside = OmegaConf.create()
     for name in BESIDE_VERLS:
         OmegaConf.update(beside, name, None, force_add=True)
-    known = OmegaConf.merge(beside, verls, {"trainer": method_defaults()["trainer"]}, ours)
-    for name in ("preflight_only", "trainer.eval_only", "critic.enable"):
-        OmegaConf.update(known, name, False, force_add=True)
-    result: Any = OmegaConf.to_container(known, resolve=False)
-    for name, value in leaves(OmegaConf.to_container(known, resolve=False)):
-        if isinstance(value, str) and "${" in value and not name.startswith(_OPEN):
-            *sections, key = name.split(".")
-            node = functools.reduce(lambda node, part: node[part], sections, result)
-            node[key] = OmegaConf.select(known, name)
-    return result
+    known: Any = OmegaConf.merge(beside, verls, {"trainer": method_defaults()["trainer"]}, ours)
+    OmegaConf.update(known, "critic.enable", False, force_add=True)
+    return OmegaConf.to_container(known, resolve=False)
 
 
 def _unknown(found: Mapping[str, Any], known: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
@@ -246,19 +235,18 @@ def check_values(config: DictConfig) -> None:
         kinds = (*_KLS, *(f"{each}+" for each in _KLS))
         allowed |= dict.fromkeys((f"{ACTOR}.kl_loss_type", "algorithm.kl_penalty"), kinds)
         if not setting(config, f"{MODEL_NODE}.external_lib"):  # it may register more
-            allowed["algorithm.adv_estimator"] = tuple(sorted(ADV_ESTIMATOR_REGISTRY))
+            allowed[_ESTIMATOR] = tuple(sorted(ADV_ESTIMATOR_REGISTRY))
             allowed[f"{ACTOR}.policy_loss.loss_mode"] = tuple(sorted(POLICY_LOSS_REGISTRY))
     if setting(config, "trainer.device") == "cpu":
         # vLLM cannot rewind the seed of a request there.
         allowed[f"{ROLLOUT}.enable_chunked_prefill"] = (False,)
     for name, choices in allowed.items():
         demand(config, name, choices)
-    for name in names(ROLLOUT, "temperature top_p val_kwargs.temperature val_kwargs.top_p"):
-        value, most = setting(config, name), 1 if name.endswith("top_p") else math.inf
-        # Rollouts are to differ; a validation may be greedy.
-        is_zero = value == 0 and name != f"{ROLLOUT}.val_kwargs.temperature"
-        if not isinstance(value, int | float) or is_zero or not 0 <= value <= most:
-            raise ConfigError(f"{name}={value} must be a number above 0, top_p at most 1")
+    # Rollouts are to differ; a validation may be greedy.
+    check(
+        setting(config, f"{ROLLOUT}.temperature") > 0,
+        f"{ROLLOUT}.temperature=0 would make the responses of a group the same; give more",
+    )
 
 
 def idle_warning(
@@ -283,7 +271,6 @@ def idle_warning(
         value = setting(config, name)
         is_section = isinstance(value, DictConfig) and value  # given as a mapping
         found |= dict(leaves(value, f"{name}.")) if is_section else {name: value}
-    idle = {*unread_settings(str(setting(config, "trainer.method")), found, settings)}
     unread = [*_UNREAD]
     for switch, heads in _READ_WITH.items():
         unread += () if setting(config, switch) else heads
@@ -298,9 +285,182 @@ def idle_warning(
         unread += names("algorithm", "adv_estimator norm_adv_by_std_in_grpo gamma lam")
         if method.needs.utterance_critic:
             unread += names("critic", "ppo_mini_batch_size ppo_epochs shuffle cliprange_value")
+    idle = {*unread_settings(str(setting(config, "trainer.method")), found, settings)}
     idle |= {
         each for each in found if each.startswith(tuple(unread)) and not each.startswith(_READ)
     }
-    told = [f"{name}={text_of(found[name])}" for name in found if name in idle]
+    told = [f"{name}={text_of(value)}" for name, value in found.items() if name in idle]
     told = [each for each in told if not each.endswith("=None")]
     return [f"without effect in this run: {', '.join(told)}"] if told else []
+
+
+def reference_and_critic(config: DictConfig) -> tuple[bool, bool]:
+    """Return whether verl will build either; its import takes a second."""
+    from verl.trainer.ppo.utils import need_critic, need_reference_policy
+
+    with _quiet():
+        return need_reference_policy(config), need_critic(config)
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep verl's output out of the summary."""
+    with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+def check_sizes(config: DictConfig, sizes: Sizes) -> None:
+    """Check what verl asserts on after the first rollouts, or what would waste all of them.
+
+    Args:
+        config: The run's, with the models that its method asks for.
+        sizes: Its numbers.
+    """
+    if is_separate(config):
+        _check_separate(config, sizes)
+    given, mini = f"data.train_batch_size={sizes.batch}", f"{MINI}={sizes.mini}"
+    steps = f"trainer.v1.{sizes.mode}.parameter_sync_step={sizes.num_shares}"
+    check(sizes.batch % sizes.num_shares == 0, f"{given} is not a multiple of {steps}")
+    parts = f" / {steps}" if sizes.num_shares > 1 else ""
+    share = f"{mini} must be a divisor of {sizes.share} ({given}{parts}; both count prompts)"
+    check(sizes.share % sizes.mini == 0, share)
+    uses_reference, uses_critic = reference_and_critic(config)
+    passes = [(ACTOR, f"{ACTOR}.", "ppo_"), (ACTOR, f"{ROLLOUT}.log_prob_", "")]
+    passes += [(REF, f"{REF}.log_prob_", "")] if uses_reference else []
+    for engine, head, kind in passes:
+        shared = [setting(config, f"{engine}{part}.{_ULYSSES}") for part in ("", ".fsdp_config")]
+        parallel = max(each or 1 for each in shared)
+        ranks = max(1, world_size(config) // parallel)
+        rows, rest = divmod(sizes.mini * sizes.group, ranks)
+        check(not rest, f"{mini} x {GROUP}={sizes.group} rows do not divide to {ranks} processes")
+        if setting(config, f"{head}use_dynamic_bsz"):
+            _check_row_fits(config, f"{head}{kind}max_token_len_per_gpu", sizes, parallel)
+            continue
+        name = f"{head}{kind}micro_batch_size_per_gpu"
+        size = setting(config, name)
+        told = f"{name}={size} must divide the {rows} rows that a process holds of a mini-batch"
+        check(size and rows % size == 0, f"{told}; give a divisor, or {head}use_dynamic_bsz=true")
+    name = "critic.ppo_infer_max_token_len_per_gpu"  # verl packs its updates by it too
+    if uses_critic and setting(config, name):
+        _check_row_fits(config, name, sizes, setting(config, f"critic.fsdp.{_ULYSSES}") or 1)
+    _check_with_verl(config, uses_reference, uses_critic)
+
+
+def _check_row_fits(config: DictConfig, name: str, sizes: Sizes, parallel: int) -> None:
+    limit = setting(config, name)
+    check(
+        isinstance(limit, int) and limit * parallel >= sizes.row,
+        f"{name}={limit} x {parallel} ({_ULYSSES}) is below a prompt and its response = "
+        f"{sizes.row} tokens: verl would stop at the first row that long; give "
+        f"{-(-sizes.row // parallel)} or more",
+    )
+
+
+def _check_separate(config: DictConfig, sizes: Sizes) -> None:
+    """Check mode separate_async: devices for rollouts alone, and a way for the weights."""
+    transfer = f"{ROLLOUT}.checkpoint_engine"
+    for name in names(ROLLOUT, "nnodes n_gpus_per_node"):
+        told = f"{name}={setting(config, name)}: separate_async needs devices for rollouts alone"
+        check(setting(config, name), told)
+    backend = setting(config, f"{transfer}.backend")
+    module = setting(config, f"{transfer}.custom_backend_module")
+    check(
+        backend != "naive" and (backend != "gloo" or module),
+        f"{transfer}.backend={backend} with custom_backend_module={module} cannot send weights to "
+        f"other devices; give {transfer}.backend=nccl, or on a CPU gloo and "
+        f"{transfer}.custom_backend_module=recipe.laptop.transfer",
+    )
+    if any(setting(config, name) for name in names(MODEL_NODE, "lora_rank lora_adapter_path")):
+        why = "with lora_rank in separate_async: verl would send the model without its adapter"
+        demand(config, f"{MODEL_NODE}.lora.merge", (True,), why)
+    check(
+        sizes.mini == sizes.share,
+        f"{MINI}={sizes.mini} must be data.train_batch_size={sizes.batch} / "
+        f"parameter_sync_step={sizes.num_shares} in separate_async; give {MINI}={sizes.share}",
+    )
+    is_on_gpus = setting(config, "trainer.device") == "cuda"
+    if is_on_gpus and sizes.num_shares > 1 and not setting(config, _BYPASS):
+        # verl writes the weights that a step began with into the shards, where the next pass must
+        # see them and nothing else write.
+        why = "where verl puts back the weights of a step's beginning (parameter_sync_step above 1)"
+        demand(config, f"{ACTOR}.fsdp_config.reshard_after_forward", (True,), why)
+        demand(config, f"{ACTOR}.fsdp_config.param_offload", (False,), why)
+        if world_size(config) > 1:
+            demand(config, f"{ACTOR}.strategy", ("fsdp2",), why)
+
+
+def _check_with_verl(config: DictConfig, uses_reference: bool, uses_critic: bool) -> None:
+    """Run verl's own checks."""
+    from verl.utils.config import omega_conf_to_dataclass, validate_config
+
+    refusals = AssertionError, NotImplementedError, TypeError, ValueError, InstantiationException
+    node = config.actor_rollout_ref
+    try:
+        with _quiet():
+            for each in (node.rollout, node.actor, *[config.critic] * uses_critic):
+                omega_conf_to_dataclass(each)
+            validate_config(config, uses_reference, uses_critic)
+    except refusals as error:
+        message = one_line(error.__cause__ or error)
+        raise ConfigError(f"verl refuses a setting: {message or 'without a reason'}") from error
+
+
+def check_method(config: DictConfig, method: Method, sizes: Sizes) -> None:
+    """Refuse values of verl's settings that do not give the loss that the method is defined by."""
+    who, estimator = f"trainer.method={config.trainer.method}", setting(config, _ESTIMATOR)
+    if method.credit is not None:
+        for name, (choice, why) in _own_needs(method).items():
+            demand(config, name, choice, f"with {who}: {why}")
+    elif method.needs.dropped_groups:
+        check(
+            estimator not in AGAINST_ALL,
+            f"{_ESTIMATOR}={estimator} does not work with {who}: a group that is dropped has equal "
+            f"rewards, and this estimator compares them with more than the group",
+        )
+    if setting(config, "trainer.val_only"):
+        return
+    if sizes.group == 1:
+        from verl.trainer.ppo.core_algos import AdvantageEstimator
+
+        # One that a library of the user's registers may do without a group.
+        compares = estimator in {each.value for each in AdvantageEstimator} - {*_WITHOUT_GROUP}
+        compares = method.needs.group if method.credit is not None else compares
+        check(
+            not (compares or setting(config, _FILTER)),
+            f"{GROUP}=1 must be at least 2: {who} with {_ESTIMATOR}={estimator} compares the "
+            f"responses of one group",
+        )
+    method.check_run(
+        group_size=sizes.group,
+        use_kl_in_reward=setting(config, "algorithm.use_kl_in_reward"),
+        num_updates=sizes.share // sizes.mini,
+    )
+    low = method.role_steps[0]
+    told = f"{method.settings_node}.t_low={low} needs trainer.v1.trainer_mode=sync"
+    check(not low or sizes.mode == "sync", f"{told}: phases mix in others")
+
+
+def _own_needs(method: Method) -> dict[str, tuple[tuple[Any, ...], str]]:
+    """Return the values of verl's settings that a method with its own credit needs, and why."""
+    kl, rows = "it has KL coefficients of its own", "a prompt has several rows, not always as many"
+    needs: dict[str, tuple[tuple[Any, ...], str]] = {
+        "algorithm.use_kl_in_reward": ((False,), kl),
+        f"{ACTOR}.use_kl_loss": ((False,), kl),
+        f"{ACTOR}.use_dynamic_bsz": ((True,), rows),
+        _FILTER: ((False,), "verl would take all rows of a prompt for one group"),
+    }
+    if method.needs.reference:
+        needs[f"{REF}.log_prob_use_dynamic_bsz"] = ((True,), rows)
+    if method.needs.log_probs:
+        needs[_BYPASS] = ((False,), "it reads the trainer's own log-probabilities")
+    if method.credit and method.credit.weighs_tokens:
+        needs[f"{ACTOR}.policy_loss.loss_mode"] = (("vanilla",), "it weighs each token")
+    if method.needs.critic_rows:
+        needs[f"{ACTOR}.entropy_coeff"] = ((0,), "the role that does not train would train")
+    if method.needs.utterance_critic:
+        updates = f"verl's schedule moves at each of {method.settings_node}.updates"
+        needs["critic.optim.lr_scheduler_type"] = (("constant",), updates)
+        needs["critic.optim.lr_warmup_steps_ratio"] = ((0.0,), updates)
+        needs["critic.optim.lr_warmup_steps"] = ((-1, 0), updates)
+    return needs
