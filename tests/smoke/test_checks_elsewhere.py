@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from recipe.hint import main_hint
-from recipe.run import devices as preflight_machine
+from recipe.run import devices
 from recipe.run.checkpoints import digests_of, mark_complete
 from recipe.study import evaluate, export
 
@@ -27,9 +27,8 @@ def command(composed_once, tmp_path, monkeypatch, capsys):
     before = dict(os.environ)
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
     monkeypatch.chdir(tmp_path)
-    for module in (main_hint, preflight_machine):
+    for module in (main_hint, devices):
         monkeypatch.setattr(module, "has_gpu", lambda: False)
-    monkeypatch.setattr(preflight_machine, "num_gpus", lambda *_: 0)
 
     def run(*overrides: str) -> tuple[int, str, str]:
         monkeypatch.setattr(sys, "argv", ["main_hint.py", *overrides])
@@ -136,12 +135,9 @@ def test_a_preset_with_gpus_is_checked_without_them(preset, command, stand_in, t
     code, stdout, stderr = command(*given, "preflight_only=true")
     assert (code, stderr) == (0, "")
     assert everything_in(tmp_path) == before
-    lines = [line for line in stdout.splitlines() if line.startswith("not checked without the GPU")]
-    gpus = 1 if preset.startswith("gpu1") else 8
-    assert f"GPU: {gpus} are needed" in lines[0] and "this machine shows 0" in lines[0]
+    [line] = [line for line in stdout.splitlines() if line.startswith("not checked without the")]
     # 2 of the driver, 8 / 2 storage units of each node, 3 for each of 8 devices
-    assert ("; 30 CPU slots on the first node" in stdout) == (preset == "multinode")
-    assert next(line for line in stdout.splitlines() if line.startswith("method")) is not None
+    assert ("; 30 CPU slots are needed" in line) == (preset == "multinode")
 
     code, _, stderr = command(*given)
     assert code == 2
@@ -156,14 +152,6 @@ def test_other_faults_of_a_gpu_preset_are_still_told_on_a_login_node(command, st
     assert code == 2 and "34 are needed" in stderr
     code, _, stderr = command(*given, "actor_rollout_ref.rollout.tensor_model_parallel_size=3")
     assert code == 2 and "not whole replicas of 3" in stderr
-    # An evaluation has no trainer; verl would leave devices idle, or start no replica at all.
-    for size in (3, 16):
-        code, _, stderr = command(
-            *(each for each in given if "train_files" not in each),
-            "trainer.eval_only=true",
-            f"actor_rollout_ref.rollout.tensor_model_parallel_size={size}",
-        )
-        assert code == 2 and f"not whole replicas of {size}" in stderr
 
 
 def test_an_experiment_keeps_its_own_preset_on_a_login_node(command, stand_in):
@@ -172,16 +160,3 @@ def test_an_experiment_keeps_its_own_preset_on_a_login_node(command, stand_in):
     code, stdout, _ = command(*given)
     assert code == 0
     assert "devices   1 x 8 cuda" in stdout and "laptop preset" not in stdout
-
-
-def test_resuming_with_another_method_is_refused_and_nothing_is_written(command, tmp_path):
-    given = ["hardware=laptop", "hint.run_dir=run", "trainer.method=grpo"]
-    (tmp_path / "run/checkpoints/global_step_5").mkdir(parents=True)
-    (tmp_path / "run/checkpoints/global_step_5/COMPLETE").write_text("5\n")
-    (tmp_path / "run/config.yaml").write_text("trainer: {method: sage}\nhint: {seed: 1}\n")
-    before = everything_in(tmp_path)
-    # Not the checks alone: the real start, which would write config.yaml next.
-    code, _, stderr = command(*given, "hint.seed=2")
-    assert code == 2
-    assert "trainer.method=sage, now grpo; hint.seed=1, now 2" in stderr
-    assert everything_in(tmp_path) == before
