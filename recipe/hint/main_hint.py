@@ -26,7 +26,7 @@ from recipe.hint.command.compose import (
     split_command,
     tidied,
 )
-from recipe.run.devices import check_machine, has_gpu
+from recipe.run.devices import has_gpu
 from recipe.run.ending import errors_in_one_line
 from recipe.run.errors import ConfigError
 from recipe.study.jobs import run_sweep
@@ -75,8 +75,8 @@ def run_command(
     ``script`` runs each job of a sweep, with ``own_arguments`` before Hydra's ``argv``. ``start``
     gets a checked configuration; ``runs_here``: it trains in this process tree.
     """
-    with settings_errors_in_one_line():
-        options, settings = read_command(argv)
+    with _errors_of_settings():
+        options, settings = _read_command(argv)
         rest = [each for each in options if each not in ("-m", "--multirun")]
         if rest != options or "hydra.mode=multirun" in map(str.lower, settings):
             run_sweep([script, *own_arguments], settings, rest)
@@ -85,7 +85,7 @@ def run_command(
         @hydra.main(config_path=str(CONFIG_DIR), config_name="hint_trainer", version_base=None)
         def run(config: DictConfig) -> None:
             # In here too: Hydra would print the overrides beside an error that passes through it.
-            with settings_errors_in_one_line():
+            with _errors_of_settings():
                 from recipe.hint.adapter.models import choose_attention
                 from recipe.hint.adapter.preflight.settings import check_keys
                 from recipe.run.environment import set_environment
@@ -93,9 +93,7 @@ def run_command(
                 check_keys(config)
                 # Before the libraries that read the environment when they are imported.
                 set_environment(config)
-                if config.trainer.device == "cuda" and not has_gpu():
-                    check_machine(config)  # before a model is asked for over the network
-                with warm_processes(config) if runs_here else contextlib.nullcontext():
+                with _warm_processes(config) if runs_here else contextlib.nullcontext():
                     for line in choose_attention(config):
                         print(line, flush=True)
                     start(config)
@@ -105,11 +103,8 @@ def run_command(
         run()
 
 
-def warm_processes(config: DictConfig) -> contextlib.AbstractContextManager[Any]:
-    """Import a CPU run's libraries once, while its settings are checked.
-
-    Not for processes of a cluster that already runs, nor with ``HINT_NO_FORK_SERVER=1``.
-    """
+def _warm_processes(config: DictConfig) -> contextlib.AbstractContextManager[Any]:
+    """Import a CPU run's libraries once, while its settings are checked; not in a cluster."""
     is_off = {"RAY_ADDRESS", "HINT_NO_FORK_SERVER"} & os.environ.keys()
     is_off = is_off or config.ray_kwargs.ray_init.get("address") or config.trainer.nnodes > 1
     if config.preflight_only or config.trainer.device != "cpu" or is_off:
@@ -119,7 +114,7 @@ def warm_processes(config: DictConfig) -> contextlib.AbstractContextManager[Any]
     return fork_server()
 
 
-def read_command(argv: Sequence[str]) -> tuple[list[str], list[str]]:
+def _read_command(argv: Sequence[str]) -> tuple[list[str], list[str]]:
     """Return Hydra's options and the settings, with aliases and presets resolved; or print help."""
     os.environ.setdefault("HYDRA_FULL_ERROR", "1")
     set_config_paths()
@@ -141,7 +136,7 @@ def read_command(argv: Sequence[str]) -> tuple[list[str], list[str]]:
 
 
 @contextlib.contextmanager
-def settings_errors_in_one_line() -> Iterator[None]:
+def _errors_of_settings() -> Iterator[None]:
     """Print an error in one line and exit; one of Hydra's names the setting that was meant."""
     with errors_in_one_line():
         try:

@@ -9,7 +9,6 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal, cast
 
-import yaml
 from omegaconf import DictConfig, OmegaConf
 from pydantic import Field
 
@@ -20,7 +19,7 @@ from recipe.hint.prompt import Style, Texts, load_texts
 from recipe.hint.samples import SampleSettings
 from recipe.hint.schema import MAX_LEVELS
 from recipe.run.errors import ConfigError
-from recipe.run.typed import read_typed
+from recipe.run.typed import read_typed, read_yaml
 from recipe.verify.options import GradeOptions, Isolation
 from recipe.verify.schema import AnswerFormat
 
@@ -132,16 +131,11 @@ class HintSettings:
 
 def read_settings(node: Mapping[str, Any]) -> HintSettings:
     """Return typed settings from the resolved ``hint:`` node."""
-    nodes = {
-        name.removeprefix("hint."): cls
-        for name, cls in _settings_nodes().items()
-        if name.startswith("hint.")
-    }
-    general = {name: value for name, value in node.items() if name not in nodes}
-    read = {
-        name: read_typed(cls.settings_cls, node.get(name, {}), f"hint.{name}")
-        for name, cls in nodes.items()
-    }
+    general, read = dict(node), {}
+    for place, cls in _settings_nodes().items():
+        section, _, name = place.partition(".")
+        if section == "hint":
+            read[name] = read_typed(cls.settings_cls, general.pop(name, {}), place)
     return replace(read_typed(HintSettings, general, "hint"), methods=read)
 
 
@@ -154,12 +148,8 @@ def read_texts(settings: HintSettings) -> Texts:
     """Return the prompts' texts, with those of the file ``hint.prompts`` replaced."""
     if settings.prompts is None:
         return Texts()
-    where = f"hint.prompts={settings.prompts}"
-    try:
-        mapping = yaml.safe_load(Path(settings.prompts).read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise ConfigError(f"{where}: cannot be read as YAML: {error}") from error
-    return load_texts(mapping, where)
+    mapping = read_yaml(Path(settings.prompts).read_text(encoding="utf-8"))
+    return load_texts(mapping, f"hint.prompts={settings.prompts}")
 
 
 def method_defaults() -> dict[str, Any]:
@@ -185,12 +175,7 @@ def evaluated_method(config: DictConfig) -> str:
 
 
 def build_method(trainer: Mapping[str, Any], settings: HintSettings) -> Method:
-    """Return the method that ``trainer.method`` names, with its own settings.
-
-    Raises:
-        ConfigError: If the name is unknown, a setting is out of range, or the settings together
-            make no sense.
-    """
+    """Return the method that ``trainer.method`` names, with its own settings."""
     cls = get_method(trainer["method"])
     source = source_of(settings, cls)
     if cls.uses_hints:

@@ -10,7 +10,7 @@ import time
 import pytest
 
 from recipe.hint.command.aliases import given_settings
-from recipe.hint.command.compose import choose_hardware, nearest
+from recipe.hint.command.compose import choose_hardware
 from recipe.run.arguments import Parser
 from recipe.run.ending import errors_in_one_line
 from recipe.run.whole_file import whole_file
@@ -29,13 +29,6 @@ def test_without_a_gpu_the_laptop_preset_is_chosen_and_said():
 @pytest.mark.parametrize(("given", "has_gpu"), [(["hardware=gpu1"], False), ([], True)])
 def test_a_chosen_preset_or_a_gpu_leaves_the_command_alone(given, has_gpu):
     assert choose_hardware(given, has_gpu) == (given, "")
-
-
-def test_the_nearest_name_is_found_by_its_path_or_by_its_last_part():
-    names = ["trainer.method", "trainer.test_freq", "actor_rollout_ref.actor.optim.lr"]
-    assert nearest("trainer.mehtodd", names) == "trainer.method"
-    assert nearest("optim.lr", names) == "actor_rollout_ref.actor.optim.lr"
-    assert nearest("qqqqqqqq", names) is None
 
 
 def test_an_error_of_the_system_is_told_in_one_line_with_its_file(capsys):

@@ -70,11 +70,7 @@ def tidied(argv: Sequence[str]) -> list[str]:
 
 
 def split_command(argv: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Separate Hydra's options from the settings, which its parser does not accept mixed.
-
-    Raises:
-        ConfigError: If an option is unknown or lacks its value.
-    """
+    """Separate Hydra's options from the settings, which its parser does not accept mixed."""
 
     def refuse(message: str) -> NoReturn:
         raise ConfigError(f"{message}; settings are NAME=VALUE without dashes; see --hydra-help")
@@ -92,11 +88,7 @@ def split_command(argv: Sequence[str]) -> tuple[list[str], list[str]]:
 
 
 def choose_hardware(argv: list[str], has_gpu: bool) -> tuple[list[str], str]:
-    """Add the laptop preset where no GPU is found and nothing given names a device.
-
-    Returns:
-        The arguments, and the line that says so, or an empty one.
-    """
+    """Add the laptop preset, and say so, where no GPU is found and nothing given names a device."""
     # An experiment chooses its preset itself.
     if has_gpu or given_settings(argv).keys() & {"hardware", "experiment", "trainer.device"}:
         return argv, ""
@@ -163,29 +155,12 @@ def flat_names(node: Any, prefix: str = "") -> list[str]:
 
 
 def nearest(name: str, names: Iterable[str]) -> str | None:
-    """Return the setting that a mistyped one was most likely meant to be.
-
-    Its last part decides, first among those of the same section: the rest of a long name is alike
-    for all of them.
-    """
-    parts = {other: other.rpartition(".") for other in names}
-    section, _, leaf = name.rpartition(".")
-    siblings = [other for other in parts if parts[other][0] == section]
-    for pool in (siblings, list(parts)):
-        if close := difflib.get_close_matches(leaf, {parts[other][2] for other in pool}, n=1):
-            same = [other for other in pool if parts[other][2] == close[0]]
-            return difflib.get_close_matches(name, same, n=1, cutoff=0)[0]
-    return None
+    """Return the setting that a mistyped one was most likely meant to be."""
+    return next(iter(difflib.get_close_matches(name, names, n=1)), None)
 
 
 def help_text(config: DictConfig, configs: Path, program: str = "hint-train") -> str:
-    """Return the help: at most 45 lines of 100 characters.
-
-    Args:
-        config: The primary configuration, without overrides; its values are shown as defaults.
-        configs: The folder with one sub-folder per group of presets.
-        program: How the command is called.
-    """
+    """Return the help, at most 45 lines, with the values of ``config`` as the defaults."""
     width = 2 + max(map(len, METHODS))
     lines = [
         "Train a language model with hint-guided reinforcement learning on verl, or evaluate one.",

@@ -74,7 +74,6 @@ _OPEN = (
 _OTHERWISE_TYPED = ("reshard_after_forward", "rollout_is_threshold")
 # What a value may be -> the settings, of which another value spoils the run or fails late.
 _ALLOWED: dict[tuple[Any, ...], tuple[str, ...]] = {
-    ("dp",): ("model_engine",),  # another one's settings have other names
     ("cuda", "cpu"): ("trainer.device",),
     ("sync", "colocate_async", "separate_async"): ("trainer.v1.trainer_mode",),
     ("auto", "disable", "resume_path"): ("trainer.resume_mode",),
@@ -96,16 +95,11 @@ _ALLOWED: dict[tuple[Any, ...], tuple[str, ...]] = {
     (): ("custom_reward_function.path",),  # verl has moved it to reward.custom_reward_function
 }
 _KLS = ("kl", "k1", "abs", "mse", "k2", "low_var_kl", "k3")  # with a + the gradient is another's
+# What is divided by, or counts.
 _WHOLE = (
     *names("data", "train_batch_size max_prompt_length max_response_length"),
-    *(MINI, GROUP, PROMPT_LENGTH, f"{ROLLOUT}.response_length", f"{ROLLOUT}.val_kwargs.n"),
-    *names("trainer", "nnodes n_gpus_per_node total_epochs"),
-    *names(ROLLOUT, "tensor_model_parallel_size agent.num_workers"),
-    "transfer_queue.backend.SimpleStorage.num_data_storage_units",
-)
-_WHOLE_OR_NULL = (
-    *names("trainer", "total_training_steps max_actor_ckpt_to_keep max_critic_ckpt_to_keep"),
-    *(f"{ROLLOUT}.max_model_len", "ray_kwargs.ray_init.num_cpus"),
+    *(MINI, GROUP, PROMPT_LENGTH, f"{ROLLOUT}.val_kwargs.n"),
+    *names("trainer", "nnodes n_gpus_per_node total_epochs total_training_steps"),
 )
 
 # Beginnings of names that nothing in verl's V1 trainers, its FSDP engine or this recipe reads ...
@@ -113,12 +107,11 @@ _UNREAD = (
     *names("data", "tool_config_path function_tool_path reward_fn_key return_raw_input_ids"),
     *names("data", "truncation return_full_prompt"),
     *names(ROLLOUT, "agent.default_agent_loop agent.agent_loop_config_path multi_turn. do_sample"),
-    *names(ROLLOUT, "val_kwargs.do_sample over_sample_rate ignore_eos repetition_penalty"),
-    *names(ACTOR, "grad_clip freeze_vision_tower use_prefix_grouper optim.total_training_steps"),
-    *names("critic", "grad_clip forward_micro_batch_size_per_gpu ppo_max_token_len_per_gpu"),
-    *names("critic", "use_dynamic_bsz ppo_micro_batch_size ulysses_sequence_parallel_size"),
-    *names("trainer", "balance_batch esi_redundant_time default_hdfs_dir use_v1"),
-    *("algorithm.use_pf_ppo", "algorithm.pf_ppo.", "sandbox_fusion.", f"{MODEL_NODE}.lora."),
+    *names(ROLLOUT, "val_kwargs.do_sample ignore_eos repetition_penalty"),
+    *names(ACTOR, "grad_clip optim.total_training_steps"),
+    *names("critic", "grad_clip ppo_max_token_len_per_gpu use_dynamic_bsz ppo_micro_batch_size"),
+    *names("trainer", "balance_batch default_hdfs_dir use_v1"),
+    *("algorithm.use_pf_ppo", "algorithm.pf_ppo.", f"{MODEL_NODE}.lora."),
     *("reward.", "custom_reward_function.", "reward_model."),
 )
 # ... and the exceptions from it.
@@ -130,8 +123,6 @@ _READ = (
 _READ_WITH = {
     f"{ACTOR}.use_kl_loss": names(ACTOR, "kl_loss_coef kl_loss_type"),
     "algorithm.use_kl_in_reward": names("algorithm", "kl_ctrl. kl_penalty"),
-    "algorithm.rollout_correction.rollout_is": ("algorithm.rollout_correction.rollout_is_",),
-    "algorithm.rollout_correction.rollout_rs": ("algorithm.rollout_correction.rollout_rs_",),
     _FILTER: names("algorithm.filter_groups", "metric max_"),
     f"{MODEL_NODE}.lora_rank": names(MODEL_NODE, "lora_alpha target_modules exclude_modules"),
 }
@@ -161,10 +152,10 @@ class Sizes:
 
 def read_sizes(config: DictConfig) -> Sizes:
     """Read the sizes of a run; each must be a whole number of at least 1."""
-    for name in (*_WHOLE, *_WHOLE_OR_NULL):
+    for name in _WHOLE:
         value = setting(config, name)
-        is_whole = isinstance(value, int) and not isinstance(value, bool) and value >= 1
-        is_fine = is_whole or (value is None and name in _WHOLE_OR_NULL)
+        is_left_out = value is None and name.endswith("_steps")
+        is_fine = is_left_out or (isinstance(value, int) and value >= 1)
         check(is_fine, f"{name}={value} must be a whole number of at least 1")
     mode = setting(config, "trainer.v1.trainer_mode")
     return Sizes(
@@ -183,7 +174,7 @@ def check_keys(config: DictConfig) -> None:
     A mapping that is empty or null in verl's file belongs to another program (vLLM's arguments, the
     model's configuration). ``no`` is a text, which verl would take for true.
     """
-    demand(config, "model_engine", ("dp",))
+    demand(config, "model_engine", ("dp",))  # another one's settings have other names
     found: Any = OmegaConf.to_container(config, resolve=False)
     check_finite(found, "")
     known = _known()
@@ -257,15 +248,7 @@ def idle_warning(
     *,
     has_critic: bool,
 ) -> list[str]:
-    """Return one warning that names all settings given without effect; else nothing.
-
-    Args:
-        config: The run's, resolved.
-        given: Names of the command line.
-        settings: The ``hint:`` node.
-        method: The run's.
-        has_critic: Whether there is one.
-    """
+    """Return one warning that names all settings ``given`` without effect; else nothing."""
     found: dict[str, Any] = {}
     for name in given:
         value = setting(config, name)
@@ -283,8 +266,6 @@ def idle_warning(
         unread.append("trainer.resume_from_path")
     if method.credit is not None:
         unread += names("algorithm", "adv_estimator norm_adv_by_std_in_grpo gamma lam")
-        if method.needs.utterance_critic:
-            unread += names("critic", "ppo_mini_batch_size ppo_epochs shuffle cliprange_value")
     idle = {*unread_settings(str(setting(config, "trainer.method")), found, settings)}
     idle |= {
         each for each in found if each.startswith(tuple(unread)) and not each.startswith(_READ)
@@ -313,9 +294,7 @@ def _quiet() -> Iterator[None]:
 def check_sizes(config: DictConfig, sizes: Sizes) -> None:
     """Check what verl asserts on after the first rollouts, or what would waste all of them.
 
-    Args:
-        config: The run's, with the models that its method asks for.
-        sizes: Its numbers.
+    ``config`` is the run's, with the models that its method asks for.
     """
     if is_separate(config):
         _check_separate(config, sizes)
