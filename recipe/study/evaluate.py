@@ -99,9 +99,9 @@ def preflight_evaluation(config: DictConfig, argv: Sequence[str] = ()) -> list[s
     Returns:
         Lines that say what will run.
     """
-    from recipe.hint.adapter.preflight import data
+    from recipe.hint.adapter.preflight import inputs
     from recipe.hint.adapter.preflight import run as preflight
-    from recipe.hint.adapter.preflight.model import MODEL, load_model
+    from recipe.hint.adapter.preflight.inputs import MODEL, load_model
     from recipe.hint.adapter.preflight.settings import check_values, read_sizes
     from recipe.hint.command.aliases import given_settings
     from recipe.run.devices import check_machine
@@ -110,7 +110,7 @@ def preflight_evaluation(config: DictConfig, argv: Sequence[str] = ()) -> list[s
     given, (config, settings) = config, preflight.resolved(config)
     method = build_method(config.trainer, settings)
     warnings = preflight.check_teacher(config, method, settings)
-    data.check_given(config, (VAL, MODEL))
+    inputs.check_given(config, (VAL, MODEL))
     check_values(config)
     read_sizes(config)
     adapter = setting(config, "actor_rollout_ref.model.lora_adapter_path")
@@ -119,7 +119,7 @@ def preflight_evaluation(config: DictConfig, argv: Sequence[str] = ()) -> list[s
     preflight.check_reward(config, settings)
     unchecked = check_machine(config)
     check_places(config)
-    files = data.read_files(config, VAL, by_source=True)  # a benchmark may be spread over files
+    files = inputs.read_files(config, VAL, by_source=True)  # a benchmark may be spread over files
     served, has_weights = local_path(str(setting(config, MODEL))), True
     with_files = config.copy()
     if checkpoint := checkpoint_of(served):  # the replicas will read what is merged later
@@ -127,8 +127,8 @@ def preflight_evaluation(config: DictConfig, argv: Sequence[str] = ()) -> list[s
         folder, has_weights = model_files(checkpoint)
         with_files.actor_rollout_ref.model.path = str(folder)
     model = load_model(with_files, has_weights=has_weights)
-    lengths = data.check_lengths(config, model, val=files)
-    data.check_conversations(config, method, model, read_texts(settings), files)
+    lengths = inputs.check_lengths(config, model, val=files)
+    inputs.check_conversations(config, method, model, read_texts(settings), files)
     config.actor_rollout_ref.model.path = served
     drawn_with = evaluation_settings(config, played_turns(config))
     check_settings_unchanged(evaluation_folder(config), drawn_with)
