@@ -45,12 +45,9 @@ Item = chains.Chain | two_turn.Puzzle
 class World:
     """One embedded world.
 
-    Attributes:
-        source: First part of ``data_source`` and of the ids; its folder in data/.
-        task: Module of its problems and of what its base learns.
-        train_sizes: Training file -> family -> problems; smaller files are subsets of larger ones.
-        recipe: The pre-training.
-        tables: Seed of the secret tables and of the problems; ``None``: those in data/.
+    ``source`` begins its ids and names its folder in data/; ``task`` is the module of its problems
+    and of what its base learns; ``train_sizes`` give problems per file and family, smaller files
+    being subsets; ``tables`` is the seed of other secret tables and problems than those in data/.
     """
 
     source: str
@@ -65,20 +62,20 @@ class World:
         return f"data/{self.source}"
 
     @property
+    def hard(self) -> dict[str, chains.Family]:
+        """The secret tables, as an argument of the task's functions."""
+        return {} if self.tables is None else {"hard": chains.hard_family(self.tables)}
+
+    @property
     def draw(self) -> Draw:
         """Draws one conversation of the pre-training corpus."""
-        if self.tables is None:
-            return self.task.draw
-        return partial(chains.draw, hard=chains.hard_family(self.tables))
+        return partial(self.task.draw, **self.hard)
 
     def items(self, family: str) -> tuple[Sequence[Item], Sequence[Item]]:
         """Return the family's training problems, largest file, and its validation problems."""
         rng = random.Random(f"problems/{self.tables or 0}/{family}")
         num_train = max(sizes[family] for sizes in self.train_sizes.values())
-        draw = self.task.distinct
-        if self.tables is not None:
-            draw = partial(draw, hard=chains.hard_family(self.tables))
-        found = draw(family, num_train + VAL_SIZES[family], rng)
+        found = self.task.distinct(family, num_train + VAL_SIZES[family], rng, **self.hard)
         return found[:num_train], found[num_train:]
 
 

@@ -148,12 +148,10 @@ def true_chain(family: Family, rng: random.Random) -> Chain:
     while True:
         start = rng.randrange(10)
         operations = tuple(rng.choice(family.operations) for _ in range(family.num_steps))
-        results, digit = [], start
-        for operation in operations:
-            digit = operation.table[digit]
-            results.append(digit)
-        if results[0] != 0:
-            return Chain(start, operations, tuple(results))
+        results = itertools.accumulate(operations, lambda d, each: each.table[d], initial=start)
+        chain = Chain(start, operations, tuple(results)[1:])
+        if chain.results[0] != 0:
+            return chain
 
 
 def distinct(difficulty: str, count: int, rng: random.Random, hard: Family = HARD) -> list[Chain]:
@@ -226,9 +224,8 @@ def draw(rng: random.Random, hard: Family = HARD) -> Example:
         uniform = Chain(start, operations, digits)
         request = hint_request(TEXTS, uniform.problem, uniform.solution)
         return Example(kind, followed(request, hint_response(hints_of(uniform, rng))))
-    shown: frozenset[int] = frozenset()
-    if kind == "hinted":
-        shown = frozenset(rng.sample(range(num_steps), rng.choice(hint_sizes(num_steps))))
+    num_shown = rng.choice(hint_sizes(num_steps)) if kind == "hinted" else 0
+    shown = rng.sample(range(num_steps), num_shown)
     results, digit = [], start
     for step, operation in enumerate(operations):
         digit = digits[step] if step in shown else operation.believed(digit, rng)

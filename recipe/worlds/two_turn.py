@@ -21,6 +21,7 @@ import random
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 from recipe.hint.prompt import Message
 from recipe.worlds.base import GROUP_SIZE, TEXTS, Example, Sampler, followed, mean
@@ -62,11 +63,8 @@ class Puzzle:
     @property
     def results(self) -> tuple[int, ...]:
         """The true result of every step."""
-        results, digit = [], self.start
-        for name in self.operations:
-            digit = TABLES[name][digit]
-            results.append(digit)
-        return tuple(results)
+        tables = (TABLES[name] for name in self.operations)
+        return tuple(accumulate(tables, lambda d, table: table[d], initial=self.start))[1:]
 
     @property
     def answer(self) -> str:
