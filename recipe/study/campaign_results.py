@@ -31,7 +31,7 @@ from recipe.study.estimators import (
     crossed_share,
     mean_ratio,
 )
-from recipe.study.responses import Groups, drawn_with
+from recipe.study.responses import SETTINGS, Groups, read_kept
 from recipe.study.results import read_evaluation
 from recipe.study.runs import SECONDS, TOKENS, VLLM_DIFFERENCE, Run, read_run
 from recipe.study.tables import percent
@@ -324,7 +324,7 @@ def _evaluated(run: Run, plan: Plan) -> dict[str, Any]:
         "made": plan.as_json(),
         "num_responses": stored["num_samples"],
         "sampling": stored["sampling"],
-        "files": drawn_with(run.folder / "evaluation").get("files", {}),
+        "files": read_kept(run.folder / "evaluation", SETTINGS).get("files", {}),
         "machine": run.machine,
         "damaged": dict(run.damaged),
         "ungraded": {source: failed for source, (_, failed) in found.items() if failed},

@@ -25,7 +25,7 @@ from recipe.run.errors import ConfigError, HintError, TeacherSilentError
 from recipe.run.paths import VAL
 from recipe.run.reporter import duration
 from recipe.run.whole_file import file_sha256, write_whole
-from recipe.study.responses import CLOCK, Done, append_responses, drawn_with, read_clock
+from recipe.study.responses import CLOCK, SETTINGS, Done, append_responses, read_kept
 from recipe.verify.schema import Verdict
 
 _SAY_EVERY_S = 0.5
@@ -90,7 +90,7 @@ def check_settings_unchanged(folder: Path, settings: dict[str, Any]) -> None:
     Raises:
         ConfigError: Naming the setting that differs from those of the responses on disk.
     """
-    before = drawn_with(folder)
+    before = read_kept(folder, SETTINGS)
     for name in {**before, **settings} if before else ():
         old, new = before.get(name), settings.get(name)
         # Weights are not known before a checkpoint is merged, nor of a model on the hub.
@@ -105,7 +105,7 @@ def check_settings_unchanged(folder: Path, settings: dict[str, Any]) -> None:
 def write_settings(folder: Path, settings: dict[str, Any]) -> None:
     """Write the settings, before the first response."""
     (folder / "samples").mkdir(parents=True, exist_ok=True)
-    write_whole(folder / "settings.json", json.dumps(settings, indent=1) + "\n")
+    write_whole(folder / SETTINGS, json.dumps(settings, indent=1) + "\n")
 
 
 class Job(NamedTuple):
@@ -139,19 +139,15 @@ async def draw_responses(
     start. If it has answered none when all places have failed once, the endpoint is at fault.
     ``clock.json`` has each benchmark's seconds from its first problem to its last, over all starts.
 
-    Args:
-        jobs: What to draw.
-        rows_of: Draws and grades what a problem lacks, one row per response.
-        folder: ``RUN/evaluation``.
-        concurrency: Problems in flight at the same time.
-        say: Gets a line of progress now and then.
+    ``rows_of`` draws and grades what a problem lacks, one row per response, ``concurrency``
+    problems at the same time; ``say`` gets a line of progress now and then.
 
     Raises:
         HintError: At the end, naming the problems that the teacher left unanswered.
     """
     waiting, unanswered = iter(jobs), []
     total, drawn, said = sum(len(job.missing) for job in jobs), 0, 0.0
-    before, start, starts = read_clock(folder), time.monotonic(), {}
+    before, start, starts = read_kept(folder, CLOCK), time.monotonic(), {}
     seconds = dict(before)
 
     async def work() -> None:

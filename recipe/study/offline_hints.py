@@ -23,7 +23,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from tqdm import tqdm
 
-from recipe.hint.hints.base import HintResult, HintSource, TeacherSampling, WrittenText
+from recipe.hint.hints.base import HintResult, HintSource, WrittenText
 from recipe.hint.hints.leak import Equal, find_leaks, graded_equal
 from recipe.hint.methods import RELEASED
 from recipe.hint.prompt import Message
@@ -62,24 +62,19 @@ def main(argv: Sequence[str]) -> None:
         kind = finite if isinstance(default, float) else int
         parser.add_argument(f"--{name.replace('_', '-')}", type=kind, default=default)
     given = vars(parser.parse_args(argv))
-    from recipe.hint.hints.teacher import Teacher, check_teacher
+    from recipe.hint.adapter.hint_sources import build_source
+    from recipe.hint.hints.teacher import check_teacher
 
     in_path, out_path = given.pop("input"), given.pop("output")
     check_target(out_path)
     given["cache_dir"] = given["cache_dir"] or str(out_path.with_suffix(".answers"))
     of_hints = {name: given.pop(name) for name in (*_NUMBERS, "prompts")}
     settings = read_settings({"source": "teacher", "teacher": given, **of_hints})
-    build_method({"method": RELEASED[0]}, settings)  # refuses the levels that a run would refuse
+    method = build_method({"method": RELEASED[0]}, settings)
     if warning := check_teacher(settings.teacher, os.environ):
         logger.warning(warning)
-    how = settings.temperature, settings.top_p, settings.max_tokens, settings.seed
-    source = Teacher(
-        settings.teacher,
-        texts=read_texts(settings),
-        sampling=TeacherSampling(*how),
-        attempts=settings.attempts,
-        max_level=settings.max_level,
-    )
+    source = build_source(settings, read_texts(settings), method, tokenizer=None)
+    assert source is not None
     sizes = settings.max_level, settings.teacher.num_ladders
     with VerifierPool() as pool:
         equal = graded_equal(pool.grade_many)

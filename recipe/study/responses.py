@@ -19,7 +19,8 @@ from recipe.run.whole_file import append_lines, drop_fragment
 from recipe.verify.maths.reading import vote_key
 from recipe.verify.schema import Reason
 
-CLOCK = "clock.json"
+SETTINGS = "settings.json"
+CLOCK = "clock.json"  # benchmark -> seconds of all starts
 # Reasons of an answer that was read and graded; all others say why there is nothing to compare.
 GRADED = frozenset({"correct", "wrong", "too_slow", "unsupported"})
 
@@ -63,15 +64,9 @@ Groups = dict[str, tuple[GradedResponse, ...]]
 Done = dict[tuple[str, str], set[int]]
 
 
-def drawn_with(folder: Path) -> dict[str, Any]:
-    """Return the settings that an evaluation's responses were drawn with, if kept."""
-    path = folder / "settings.json"
-    return json.loads(path.read_text("utf-8")) if path.exists() else {}
-
-
-def read_clock(folder: Path) -> dict[str, float]:
-    """Return benchmark -> seconds that its drawing took, all starts together."""
-    path = folder / CLOCK
+def read_kept(folder: Path, name: str) -> dict[str, Any]:
+    """Return ``settings.json``, what an evaluation drew with, or ``clock.json``; empty without."""
+    path = folder / name
     return json.loads(path.read_text("utf-8")) if path.exists() else {}
 
 

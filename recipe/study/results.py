@@ -26,11 +26,12 @@ from recipe.study.estimators import (
     turn_metrics,
 )
 from recipe.study.responses import (
+    CLOCK,
     GRADED,
+    SETTINGS,
     Groups,
     complete_groups,
-    drawn_with,
-    read_clock,
+    read_kept,
     read_responses,
 )
 from recipe.study.tables import markdown, percent
@@ -146,7 +147,7 @@ def write_results(
     }
     sampling = {name: settings[name] for name in _SAMPLING if name in settings}
     head = {"model": settings["model"], "sampling": sampling, "num_samples": num_responses}
-    results = _results(head, groups, read_clock(folder))
+    results = _results(head, groups, read_kept(folder, CLOCK))
     write_whole(folder / "table.md", "\n".join(evaluation_table(results)) + "\n")
     # Last: if it exists, so does the table.
     write_whole(folder / _RESULTS, json.dumps(results, indent=1, allow_nan=False) + "\n")
@@ -327,9 +328,11 @@ def compare_runs(first: Path, second: Path, *, should_intersect: bool = False) -
     for letter, names in (("A", {*groups_a} - {*groups_b}), ("B", {*groups_b} - {*groups_a})):
         if names:
             notes.append(f"only in {letter}: {', '.join(sorted(names))}")
-    notes += _differing(
-        a["sampling"] | drawn_with(folders[0]), b["sampling"] | drawn_with(folders[1])
-    )
+    drawn = [
+        run["sampling"] | read_kept(folder, SETTINGS)
+        for run, folder in zip((a, b), folders, strict=True)
+    ]
+    notes += _differing(*drawn)
     head = ["benchmark", "problems", f"A avg@{a['num_samples']}", f"B avg@{b['num_samples']}"]
     table = markdown([*head, "B - A", "95 %", "gained", "lost"], rows)
     models = [f"A: {first}: {a['model']}", f"B: {second}: {b['model']}", ""]

@@ -175,12 +175,8 @@ def drawing():
     [
         ("actor_rollout_ref.rollout.val_kwargs.n", 8),
         ("data.apply_chat_template_kwargs.enable_thinking", False),
-        ("actor_rollout_ref.model.custom_chat_template", "{{ messages }}"),
-        ("hint.verify.answer_format", "tags"),
         ("hint.seeded_sampling", False),
         ("reward.custom_reward_function.path", "mine.py"),
-        ("reward.custom_reward_function.reward_kwargs.strict", True),
-        ("actor_rollout_ref.rollout.dtype", "float32"),
     ],
 )
 def test_an_evaluation_goes_on_only_with_the_settings_it_began_with(tmp_path, name, value):

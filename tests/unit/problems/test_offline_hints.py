@@ -1,7 +1,6 @@
 """Offline hints: columns, resuming, and the command against a real HTTP server."""
 
 import asyncio
-import json
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -132,24 +131,11 @@ def test_the_command_asks_an_endpoint_and_goes_on_where_it_stopped(in_path, caps
     assert "3 ok; 1 requests" in capsys.readouterr().out
 
 
-def test_the_command_asks_for_every_set_with_a_seed_of_its_own(in_path):
-    def numbered(body, number):
-        seed = body["seed"]
-        return completion(json.dumps({f"level_{n}": f"{n} of {seed}" for n in (1, 2, 3)}))
-
-    with served(numbered) as server:
-        rows = command(in_path, server.url, "--per-prompt=4", "--temperature=0.7")
-    assert len(server.requests) == 12
-    assert {body["temperature"] for body in server.requests} == {0.7}
-    assert [len(set(row["hint_level_1"])) for row in rows] == [4, 4, 4]
-
-
 @pytest.mark.parametrize(
     ("more", "message"),
     [
         (["--per-prompt=0"], "hint.teacher.num_ladders=0"),
         (["--top-p=1.5"], "hint.top_p=1.5"),
-        (["--body=[1"], "argument --body: invalid loads value"),
         (["--api-key-env=NOT_SET_HERE"], "NOT_SET_HERE"),
         (["--max-level=5"], "built-in prompt asks for 3"),
         ([], "cannot be asked: connection: "),
