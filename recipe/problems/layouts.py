@@ -19,7 +19,16 @@ from recipe.verify.maths.grade import last_box
 Made = dict[str, Any]
 _KIND = {kind: {"kind": kind} for kind in ("choice", "program")}
 # Name -> the columns a record must have, and what makes its fields.
-LAYOUTS: dict[str, tuple[tuple[str, ...], Callable[[Fields], Made]]] = {}
+LAYOUTS: dict[str, tuple[tuple[str, ...], Callable[[Fields], Made]]] = {
+    "question": (("question", "answer"), lambda fields: _renamed(fields, "question", "problem")),
+    "math500": (("unique_id", "answer"), lambda fields: _renamed(fields, "unique_id", "id")),
+    "matharena": (("problem_idx", "answer"), lambda fields: _renamed(fields, "problem_idx", "id")),
+    "plain": (("problem", "answer"), dict),
+}
+
+
+def _renamed(fields: Fields, old: str, new: str) -> Made:
+    return {name: fields[name] for name in fields if name != old} | {new: fields[old]}
 
 
 def fields_of(names: Sequence[str], fields: Fields) -> Made:
@@ -50,36 +59,6 @@ def _layout(*needs: str) -> Callable[[Callable[[Fields], Made]], Callable[[Field
         return make
 
     return keep
-
-
-def _renamed(fields: Fields, **columns: str) -> Made:
-    """Return a record with columns under the contract's names; it keeps its others."""
-    rest = {name: fields[name] for name in fields if name not in columns.values()}
-    return rest | {name: fields.get(column) for name, column in columns.items()}
-
-
-@_layout("problem", "answer")
-def plain(fields: Fields) -> Made:
-    """Take the columns as they are."""
-    return dict(fields)
-
-
-@_layout("question", "answer")
-def question(fields: Fields) -> Made:
-    """Read a question instead of a problem."""
-    return _renamed(fields, problem="question")
-
-
-@_layout("problem", "unique_id", "answer")
-def math500(fields: Fields) -> Made:
-    """Read the file of the problem as its id."""
-    return _renamed(fields, id="unique_id")
-
-
-@_layout("problem", "answer", "problem_idx")
-def matharena(fields: Fields) -> Made:
-    """Read the number of the problem as its id."""
-    return _renamed(fields, id="problem_idx")
 
 
 @_layout("problem", "answer", "data_source")

@@ -11,7 +11,7 @@ from tqdm import tqdm
 
 from recipe.problems.columns import SCHEMA, Row, make_row, told_found, with_system
 from recipe.problems.layouts import with_options
-from recipe.problems.records import Fields, read_records, stem, text, texts
+from recipe.problems.records import Fields, read_records, text, texts
 from recipe.problems.schema import (
     PROBLEM,
     SOLUTION,
@@ -90,7 +90,7 @@ def read_local(path: Path, given: Given = Given(), limit: int | None = None) -> 
     def make(fields: Fields) -> Row:
         nonlocal found
         names.update(fields)
-        source = given.source or text(fields, "data_source") or stem(path)
+        source = given.source or text(fields, "data_source") or path.stem
         row = own_row(fields, replace(given, source=source))
         own = _REWRITTEN & fields.keys()
         changed.update(name for name in own if str(fields[name]) != str(row[name]))

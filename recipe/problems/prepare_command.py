@@ -1,8 +1,8 @@
 """Turn a file or a named public data set into a training or benchmark file.
 
-main_prepare.py IN OUT.parquet         IN is a .jsonl, .json, .csv, .tsv (or one of them with .gz)
-                                       or .parquet file, or a folder of them or of save_to_disk;
-                                       its other columns are kept
+main_prepare.py IN OUT.parquet         IN is a .jsonl, .json, .csv, .tsv or .parquet file, or a
+                                       folder of parquet shards or of save_to_disk; its other
+                                       columns are kept
 main_prepare.py SOURCE OUT.parquet     SOURCE is a name, such as gsm8k; --from PATH reads a copy
 main_prepare.py sources                lists the names
 main_prepare.py hints IN OUT --model M  writes hints of a served model into columns
@@ -25,7 +25,7 @@ from recipe.problems.checks import check_programs, row_findings, shared_pairs
 from recipe.problems.columns import check_target, read_file, read_problems, write_rows
 from recipe.problems.prepare import KEYS, Given, Prepared, read_local
 from recipe.problems.schema import KINDS
-from recipe.problems.sources import SOURCES, find_source, read_source
+from recipe.problems.sources import SOURCES, read_source
 from recipe.run.arguments import Parser, text
 from recipe.run.ending import errors_in_one_line
 from recipe.run.errors import DataError
@@ -71,7 +71,7 @@ def _check_arguments(given: argparse.Namespace) -> None:
 def _read(given: argparse.Namespace) -> Prepared:
     keys = {name: getattr(given, name) for name in KEYS}
     of_rows = {name: getattr(given, name) for name in ("source", "split", "system_prompt")}
-    if source := find_source(given.input):
+    if source := SOURCES.get(given.input):
         if given.kind or any(keys.values()):
             raise DataError(f"{source.name} is a source: --kind and --...-key are not for it")
         how = {"copy": given.copy, "revision": given.revision, "limit": given.limit}

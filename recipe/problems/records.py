@@ -1,6 +1,6 @@
 """Read files and folders into records that know their place.
 
-JSON lines, JSON, CSV and TSV (each also ``.gz``), parquet, a folder of such files, and what
+JSON lines, JSON, CSV and TSV, parquet, a folder of parquet shards, and what
 ``datasets.save_to_disk`` wrote. Lines are counted from 1, as an editor counts them; rows of the
 other forms from 0.
 """
@@ -8,10 +8,8 @@ other forms from 0.
 from __future__ import annotations
 
 import csv
-import gzip
 import math
-import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +22,6 @@ from recipe.run.typed import read_json
 
 Fields = Mapping[str, Any]
 _ENDINGS = (".jsonl", ".ndjson", ".json", ".csv", ".tsv", ".parquet")
-_SPLITS = {"train", "test", "validation", "val", "dev"}
 
 
 def read_records(path: Path, split: str = "") -> Iterator[tuple[str, Fields]]:
@@ -34,13 +31,8 @@ def read_records(path: Path, split: str = "") -> Iterator[tuple[str, Fields]]:
             if not isinstance(fields, Mapping):
                 raise DataError(f"{path}: {place}: expected an object, got {short(fields)}")
             yield place, fields
-    except (EOFError, zlib.error, pa.ArrowException, csv.Error, OSError, UnicodeError) as error:
+    except (pa.ArrowException, csv.Error, OSError, UnicodeError) as error:
         raise DataError(f"{path}: cannot be read: {one_line(error, 200)}") from error
-
-
-def stem(path: Path) -> str:
-    """Return the name of a file without its endings."""
-    return Path(path.stem).stem if path.suffix.lower() == ".gz" else path.stem
 
 
 def text(fields: Fields, column: str, *, is_required: bool = False) -> str:
@@ -68,13 +60,8 @@ def texts(fields: Fields, column: str) -> list[str]:
     return [text({column: each}, column) for each in value or []]
 
 
-def _ending(path: Path) -> str:
-    """Return the ending that says how a file is read: ``.jsonl`` for ``a.jsonl.gz``."""
-    return (Path(path.stem) if path.suffix.lower() == ".gz" else path).suffix.lower()
-
-
 def _read_file(path: Path) -> Iterator[tuple[str, Any]]:
-    ending = _ending(path)
+    ending = path.suffix.lower()
     if not path.exists():
         raise DataError(f"{path}: no such file")
     if ending not in _ENDINGS:
@@ -84,8 +71,7 @@ def _read_file(path: Path) -> Iterator[tuple[str, Any]]:
             rows = (row for batch in table.iter_batches(1024) for row in batch.to_pylist())
             yield from ((f"row {number}", row) for number, row in enumerate(rows))
         return
-    opener: Any = gzip.open if path.suffix.lower() == ".gz" else open
-    with opener(path, "rt", encoding="utf-8-sig", newline="") as file:
+    with path.open(encoding="utf-8-sig", newline="") as file:
         if ending in (".csv", ".tsv"):
             yield from _read_csv(path, file)
             return
@@ -135,27 +121,14 @@ def _read_folder(path: Path, split: str) -> Iterator[tuple[str, Any]]:
 
         saved = datasets.load_from_disk(str(path))
         if isinstance(saved, datasets.DatasetDict):
-            saved = saved[_only(path, [*map(str, saved)], split)]
+            if (split or "train") not in saved:
+                raise DataError(f"{path}: has the splits {', '.join(saved)}; choose one by --split")
+            saved = saved[split or "train"]
         yield from ((f"row {n}", row) for n, row in enumerate(saved.with_format(None)))
         return
-    files = sorted(each for each in path.rglob("*") if _ending(each) in _ENDINGS)
-    # Of the hub's shards: train-00000-of-00002.parquet, train/0.parquet, data/train.jsonl.
-    of = {
-        each: each.parent.name if each.parent.name in _SPLITS else stem(each).split("-")[0]
-        for each in files
-    }
-    if named := sorted(_SPLITS & set(of.values())):
-        wanted = _only(path, named, split)
-        files = [each for each in files if of[each] == wanted]
-    if not files:
-        raise DataError(f"{path}: is a folder without files {', '.join(_ENDINGS)}; give a file")
+    name = f"{split or 'train'}*.parquet"  # of the hub's shards
+    if not (files := sorted(path.rglob(name))):
+        raise DataError(f"{path}: is a folder without {name}; give a file, or another --split")
     for each in files:
         for place, fields in _read_file(each):
             yield f"{each.relative_to(path)}, {place}", fields
-
-
-def _only(path: Path, splits: Sequence[str], split: str) -> str:
-    """Return the split that is meant: the one named, the only one, or ``train``."""
-    if split not in splits and (split or (len(splits) > 1 and "train" not in splits)):
-        raise DataError(f"{path}: has the splits {', '.join(splits)}; choose one with --split")
-    return split or (splits[0] if len(splits) == 1 else "train")

@@ -55,15 +55,6 @@ SOURCES: dict[str, Source] = {
 }
 
 
-def find_source(name: str) -> Source | None:
-    """Return the source of this name; case, ``-``, ``_`` and ``20`` before a year do not matter."""
-    return {_bare(each): source for each, source in SOURCES.items()}.get(_bare(name))
-
-
-def _bare(name: str) -> str:
-    return re.sub("20(?=2[0-9]$)", "", re.sub("[-_ ]|feb", "", name.lower()))
-
-
 def read_source(
     source: Source,
     said: Given,

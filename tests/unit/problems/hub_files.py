@@ -1,7 +1,6 @@
 """Files of every form for tests, the golden rows of the hub among them; and the command."""
 
 import csv
-import gzip
 import json
 from pathlib import Path
 
@@ -22,14 +21,13 @@ def lay_out(name, folder):
 
 
 def write(path, rows):
-    """By the ending: JSON lines, JSON, CSV, TSV, each also packed, or parquet."""
+    """By the ending: JSON lines, JSON, CSV, TSV or parquet."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    form = path.name.removesuffix(".gz").rsplit(".", 1)[-1]
+    form = path.suffix[1:]
     if form == "parquet":
         pq.write_table(pa.Table.from_pylist(rows), path)
         return path
-    opened = gzip.open if path.suffix == ".gz" else open
-    with opened(path, "wt", newline="", encoding="utf-8") as file:
+    with path.open("w", newline="", encoding="utf-8") as file:
         if form in ("csv", "tsv"):
             writer = csv.DictWriter(file, list(rows[0]), delimiter="\t" if form == "tsv" else ",")
             writer.writeheader()

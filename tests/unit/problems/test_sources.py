@@ -13,7 +13,7 @@ from huggingface_hub import constants
 
 from recipe.problems import sources
 from recipe.problems.prepare import Given
-from recipe.problems.sources import SOURCES, fetch, find_source, read_source
+from recipe.problems.sources import SOURCES, fetch, read_source
 from recipe.run.errors import DataError
 
 COMMIT = "c" * 40
@@ -102,9 +102,7 @@ def test_rows_of_several_files_are_named_with_their_file(tmp_path):
         read("math", tmp_path, "test")
 
 
-def test_a_source_is_found_in_any_spelling_and_pinned_or_asks_for_a_commit():
-    assert find_source("MMLU-Pro") is SOURCES["mmlu_pro"]
-    assert find_source("gsm8k.jsonl") is None
+def test_a_source_is_pinned_or_asks_for_a_commit():
     for source in SOURCES.values():
         assert re.fullmatch(r"[0-9a-f]{40}|", source.revision), source.name
     with pytest.raises(DataError, match="no commit of baohao/sage_train is on record; give --rev"):
