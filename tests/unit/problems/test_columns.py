@@ -163,12 +163,6 @@ def test_a_file_that_is_missing_foreign_or_cut_is_one_line(tmp_path):
         write_rows([ROW], tmp_path / "sums.pq")
 
 
-def test_a_column_that_cannot_be_stored_is_named(tmp_path):
-    rows = [ROW | {"note": "text"}, SECOND | {"note": 5}]
-    with pytest.raises(DataError, match="a.parquet, column `note`: cannot be stored"):
-        write_rows(rows, tmp_path / "a.parquet")
-
-
 def test_each_kind_asks_for_its_own_form_of_answer():
     for kind, truth, system, request in [
         ("maths", "2", "boxed", "x?"),

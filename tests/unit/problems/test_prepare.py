@@ -7,10 +7,9 @@ import subprocess
 import sys
 
 import datasets
-import pyarrow.parquet as pq
 import pytest
 from hub_files import lay_out, prepare, write
-from layouts import HASHES, LAYOUTS, PAIRS, SOLUTION_KEYS, ask, user, work, write_layout
+from layouts import LAYOUTS, SOLUTION_KEYS, user, write_layout
 
 from recipe.hint import main_prepare
 from recipe.problems.columns import make_row, read_problems, write_rows
@@ -92,17 +91,6 @@ def test_a_file_of_any_layout_keeps_its_ids_and_says_where_it_found_what(tmp_pat
     assert again.read_bytes() == out.read_bytes()
 
 
-def test_nested_columns_are_named_with_dots(tmp_path):
-    path, out = write_layout("verl_gsm8k", tmp_path), tmp_path / "out.parquet"
-    keys = ["--problem-key=extra_info.question", "--answer-key=reward_model.ground_truth"]
-    prepare(path, out, *keys, "--solution-key=extra_info.answer", "--id-key=extra_info.index")
-    problem = read_problems(out)[0]
-    assert problem.text == ask(*PAIRS[0]) and problem.messages[-1]["content"].endswith(HASHES)
-    assert problem.solution == f"{work(*PAIRS[0])}\n#### 6"
-    stored = pq.read_table(out).to_pylist()[0]
-    assert stored["extra_info"]["question"] == ask(*PAIRS[0])  # its own fields stay
-
-
 ONE = '{"problem": "x?", "answer": "1"}\n'
 BROKEN = [
     ("in.jsonl", ONE + "{", "line 2 is not JSON"),
@@ -166,8 +154,7 @@ def test_repeated_problems_are_left_out_with_a_warning(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("gold", "told"),
     [
-        *((gold, "no answer but a placeholder") for gold in ("proof", "notfound", "N/A")),
-        *((gold, "no answer but a placeholder") for gold in ("see solution", "\\text{Proof.}")),
+        ("proof", "no answer but a placeholder"),
         ("16 - 8 = 8\n#### 8", "a worked solution that ends in ####"),
         ("8 (eight)", "a number and its words"),
         ("10 or 11", "two answers"),
@@ -249,12 +236,3 @@ def test_the_sources_are_listed_and_a_hub_that_is_away_is_one_line_at_once(tmp_p
         )
         assert (ran.returncode, ran.stderr.count("\n")) == (2, 1)
         assert why in ran.stderr
-
-
-def test_a_full_disk_is_one_line_too(tmp_path):
-    path = write(tmp_path / "in.jsonl", [{"problem": "x" * 9000, "answer": "1"}])
-    command = f'ulimit -f 1; exec "{sys.executable}" "{main_prepare.__file__}" in.jsonl out.parquet'
-    ran = subprocess.run(["bash", "-c", command], cwd=tmp_path, capture_output=True, text=True)
-    assert (ran.returncode, ran.stderr.count("\n")) == (2, 1)
-    assert "out.parquet: cannot be written: File too large" in ran.stderr
-    assert os.listdir(tmp_path) == [path.name]
