@@ -76,11 +76,7 @@ SAME = (
 
 
 def check_run_folder(config: DictConfig) -> str:
-    """Make sure that a training can write where it wants to, and can go on from what is there.
-
-    Returns:
-        What the run finds there: nothing, or the step it resumes after.
-    """
+    """Make sure that a training can write and go on where it wants to; return what it finds."""
     check_places(config)
     kept = [setting(config, name) for name in _KEPT]
     check(
@@ -162,13 +158,9 @@ def _metrics(config: DictConfig) -> Iterator[dict[str, Any]]:
 
 
 def check_same_run(config: DictConfig, own: Sequence[str] = ()) -> None:
-    """Refuse to resume a run with settings that make another one.
+    """Refuse to resume a run with settings, in ``SAME`` or its method's ``own``, of another one.
 
     A setting that only one of the two has, of another version, is not compared.
-
-    Args:
-        config: The run's.
-        own: Settings, or sections of them, that define the run beside :data:`SAME`: its method's.
     """
     checkpoint, root = _checkpoint(config), Path(setting(config, "hint.run_dir"))
     if checkpoint is None:

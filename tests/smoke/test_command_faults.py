@@ -84,8 +84,6 @@ def assert_gone(processes):
         ("ray::Waits", signal.SIGKILL, "the driver died: "),
         ("ray::Waits", signal.SIGTERM, "the driver was told to end, by SIGTERM"),
         ("raylet", signal.SIGKILL, "Ray's process raylet died"),
-        ("raylet", signal.SIGSTOP, "Ray's process raylet was stopped"),
-        ("gcs_server", signal.SIGKILL, "Ray's process gcs_server died"),
         ("gcs_server", signal.SIGSTOP, "Ray's process gcs_server was stopped"),
     ],
 )
@@ -114,20 +112,6 @@ def test_a_command_that_is_ended_takes_its_processes_along(run, number, code, to
     assert run.returncode == code, err
     assert told in err
     assert_gone(children)
-
-
-@pytest.mark.long
-def test_a_second_signal_ends_the_waiting_and_leaves_nothing(run):
-    children = children_of(run)
-    [gcs] = [each for each in children if each.name() == "gcs_server"]
-    gcs.suspend()  # what ends Ray waits for it
-    for _ in range(2):
-        run.send_signal(signal.SIGTERM)
-        time.sleep(2)
-    _, err = run.communicate(timeout=60)
-    assert "error: terminated\n" in err  # Ray may end the process with a code of its own then
-    _, alive = psutil.wait_procs(children, timeout=10)
-    assert [each.name() for each in alive] == []
 
 
 @pytest.mark.long

@@ -230,17 +230,6 @@ def test_a_right_input_is_summed_up_in_about_ten_lines_and_leaves_nothing(comman
     assert everything_in(tmp_path) == []
 
 
-def test_a_run_that_can_be_resumed_is_announced_with_its_step(command, tmp_path):
-    for step, is_whole in ((20, True), (40, True), (60, False)):
-        folder = tmp_path / "run" / "checkpoints" / f"global_step_{step}"
-        folder.mkdir(parents=True)
-        if is_whole:
-            (folder / "COMPLETE").write_text(f"{step}\n")
-    code, stdout, _ = command(f"hint.run_dir={tmp_path}/run")
-    assert code == 0
-    assert "(resumes after step 40)" in stdout
-
-
 @pytest.mark.parametrize("method", ["score", "score-guided", "mlmt"])
 def test_the_prompt_length_that_is_asked_for_is_the_least_that_works(command, method):
     node = method.replace("-", "_")

@@ -106,12 +106,7 @@ def given_settings(argv: Iterable[str]) -> dict[str, str]:
 
 
 def resolve_aliases(argv: Sequence[str]) -> list[str]:
-    """Replace the names of other implementations by ours and verl's.
-
-    Raises:
-        ConfigError: If two names of one setting are given with different values, or a name has no
-            counterpart without which the run would be another one.
-    """
+    """Replace the names of other implementations; refuse two values of one setting."""
     given = given_settings(argv)
     words = [NAMES.get(f"{name}={given.get(name)}", "") for name in ("rl_type", "agent_type")]
     method = given.get("trainer.method") or "".join(words).rpartition("=")[2]

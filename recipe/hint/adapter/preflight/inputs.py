@@ -53,10 +53,9 @@ _MARK = re.compile("\x01([0-9]+)\x02")  # a response and its tokens: no template
 
 @dataclass(frozen=True)
 class Model:
-    """What the checks of the data need of a model.
+    """What the checks of the data need of a model; ``context`` is its longest sequence, in tokens.
 
-    ``num_parameters`` is unknown for weights that are not there yet or not in safetensors;
-    ``context`` is the longest sequence in tokens; ``warnings`` are what its files promise no good.
+    ``num_parameters`` is unknown for weights that are not there yet or not in safetensors.
     """
 
     path: str
@@ -68,12 +67,10 @@ class Model:
 
     @functools.cached_property
     def folds_system(self) -> bool:
-        """Whether the template refuses a system turn, so that its text goes into the user's."""
         return refuses_system(self.tokenizer, self.template_options)
 
     @functools.cached_property
     def renderer(self) -> Renderer:
-        """What makes prompts of conversations."""
         return Renderer(self.tokenizer, 0, self.folds_system, self.template_options)
 
     def count_tokens(self, conversations: Sequence[Sequence[Message]]) -> list[int]:
@@ -110,12 +107,7 @@ class Model:
 
 
 def load_model(config: DictConfig, *, has_weights: bool = True) -> Model:
-    """Read everything but the weights, of which only the headers are looked at.
-
-    Args:
-        config: The run's.
-        has_weights: Whether the folder holds them already.
-    """
+    """Read everything but the weights, of which, if they are there, only the headers."""
     path, trust = setting(config, MODEL), bool(setting(config, f"{MODEL_NODE}.trust_remote_code"))
     folder = model_folder(str(path)) or path
     is_of_hub = str(path).count("/") == 1 and not str(path).startswith((".", "/", "~"))
@@ -227,11 +219,7 @@ def check_given(config: DictConfig, names: Sequence[str]) -> None:
 
 
 def read_files(config: DictConfig, name: str, *, by_source: bool = False) -> list[ProblemFile]:
-    """Read the files of a setting; an id is unique over all of them, or in its data source.
-
-    Raises:
-        DataError: Naming the row and what is wrong with it.
-    """
+    """Read the files of a setting; an id is unique over all of them, or in its data source."""
     key = setting(config, "data.solution_key") or ""
     files = [read_file(path, key) for path in files_of(config, name)]
     first: dict[object, str] = {}
@@ -257,12 +245,7 @@ def check_lengths(
 ) -> Lengths:
     """Check prompts, hint requests and hinted prompts against the settings.
 
-    Args:
-        config: The run's.
-        model: Its template and tokenizer.
-        val: The validation files.
-        train: The training files; none in an evaluation.
-        hints: Settings and texts of the hints; ``None`` when the method uses none.
+    An evaluation has no ``train``, and a method without hints no ``hints``: settings and texts.
     """
     prompt, response = setting(config, PROMPT_LENGTH), setting(config, f"{ROLLOUT}.response_length")
     check(

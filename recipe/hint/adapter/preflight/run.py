@@ -53,16 +53,11 @@ _SPACING = 1024  # above the number of replicas, each of which adds its own
 
 
 def preflight(config: DictConfig, argv: Sequence[str]) -> list[str]:
-    """Check a run's settings, machine, data and model; write nothing.
+    """Check a run's settings, machine, data and model; return what will run, and warnings.
 
-    Args:
-        config: Composed by Hydra, not necessarily resolved. ``trainer.total_training_steps`` is set
-            to the steps that there will be: verl would end at the last epoch without its last save.
-            ``rollout.seed`` is derived, where it is verl's.
-        argv: The overrides of the command line; those without effect are named in a warning.
-
-    Returns:
-        Lines that say what will run, and warnings.
+    Nothing is written. ``trainer.total_training_steps`` is set to the steps that there will be:
+    verl would end at the last epoch without its last save. ``rollout.seed`` is derived, where it is
+    verl's. Overrides in ``argv`` without effect are named in a warning.
     """
     if setting(config, "trainer.val_only"):  # verl would train where it does not validate first
         config.trainer.val_before_train = True
@@ -173,12 +168,7 @@ def seed_engines(given: DictConfig, config: DictConfig, argv: Sequence[str] = ()
 
     Else the engines of every run draw the same random numbers, and a resumed one those of its
     beginning. Replica r takes the seed + r; seeds of two runs are 1,024 or more apart, but for one
-    pair of runs in two million.
-
-    Args:
-        given: The run's settings, changed in place.
-        config: The same, resolved.
-        argv: The command line; a seed that is given there stays, and so does one of a preset.
+    pair of runs in two million. A seed of the command line or of a preset stays.
     """
     is_given = _ENGINES in given_settings(argv) or setting(config, _ENGINES) != _VERLS_SEED
     if setting(config, "hint.seeded_sampling") or is_given:
