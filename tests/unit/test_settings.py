@@ -52,6 +52,13 @@ def test_each_method_gives_the_configuration_its_settings_and_their_defaults():
         ({"fixed": 3}, "fixed=3"),
         ({"prefix": {"ratios": [0.5, 0.25]}}, "prefix.ratios=[0.5, 0.25]"),
         ({"ghpo": {"accuracy_weight": 0}}, "ghpo.accuracy_weight=0"),
+        ({"scaf": {"increments": 0}}, "scaf.increments=0"),
+        ({"search": {"probe_n": -1}}, "search.probe_n=-1"),
+        ({"score": {"beta1": -1}}, "score.beta1=-1"),
+        ({"mlmt": {"guide_top_p": 1.5, "train_guide": False}}, "mlmt.guide_top_p=1.5"),
+        ({"archer": {"tau": 0}}, "archer.tau=0"),
+        ({"luffy": {"gamma": 0}}, "luffy.gamma=0"),
+        ({"sft": {"steps": 0}}, "sft.steps=0"),
     ],
 )
 def test_a_wrong_setting_is_refused_by_name(node, name):

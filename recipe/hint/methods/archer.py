@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
+from pydantic import Field
 
 from recipe.hint.credit.archer import UtteranceCriticSettings, utterance_advantages
 from recipe.hint.credit.base import Credit
 from recipe.hint.credit.baselines import rewards_of, state_values
 from recipe.hint.credit.rows import CreditRow
 from recipe.hint.credit.turn_level import next_rows, turn_gae
-from recipe.hint.methods.base import Method, MethodSettings, Needs, check_at_least
+from recipe.hint.methods.base import Coefficient, Count, Method, MethodSettings, Needs, Share
 from recipe.hint.methods.prompts import Revise
 from recipe.hint.schema import ProblemState
 from recipe.hint.turns import Decision, Round, Row, Sample, Train, conversation_to, places, turn_at
 from recipe.problems.schema import Problem
-from recipe.run.errors import ConfigError
 
 
 @dataclass(frozen=True)
@@ -44,27 +44,14 @@ class ArcherSettings(MethodSettings):
 
     variant: Literal["full", "bandit", "lite"] = "full"
     rewards_first: bool = False
-    kl_coef: float = 0.0
-    gamma: float = 0.95
-    lam: float = 0.95
-    tau: float = 0.1
-    updates: int = 8
-    batch_size: int = 64
-    capacity: int = 100_000
-    expectile: float | None = None
-
-    def __post_init__(self) -> None:
-        check_at_least("hint.archer", self, 1, "updates", "batch_size", "capacity")
-        check_at_least("hint.archer", self, 0, "kl_coef")
-        for name in ("gamma", "lam", "tau"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise ConfigError(f"hint.archer.{name}={getattr(self, name)} must be in [0, 1]")
-        if self.tau == 0:
-            raise ConfigError("hint.archer.tau=0 never moves the target; give it above 0")
-        if self.expectile is not None and not 0.5 <= self.expectile < 1:
-            raise ConfigError(
-                f"hint.archer.expectile={self.expectile} must be from 0.5 to below 1, or null"
-            )
+    kl_coef: Coefficient = 0.0
+    gamma: Share = 0.95
+    lam: Share = 0.95
+    tau: Annotated[float, Field(gt=0, le=1)] = 0.1  # at 0 the target would never move
+    updates: Count = 8
+    batch_size: Count = 64
+    capacity: Count = 100_000
+    expectile: Annotated[float, Field(ge=0.5, lt=1)] | None = None
 
     def unread(self) -> dict[str, str]:
         """Return the settings without effect -> what would give them one."""

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
+
+from pydantic import Field
 
 from recipe.hint.conversations import conversations
 from recipe.hint.credit.archer import UtteranceCriticSettings
@@ -15,6 +17,12 @@ from recipe.hint.schema import FINAL_HINT_FAILURES, ProblemState, seed_at
 from recipe.hint.turns import Bare, Decision, Place, Round, Row, Sample, Train, Turn, turn_at
 from recipe.problems.schema import Problem
 from recipe.run.errors import ConfigError, TeacherSilentError
+
+# Ranges of settings, which the typed reader checks.
+Count = Annotated[int, Field(ge=1)]
+Steps = Annotated[int, Field(ge=0)]  # or another number that may be 0
+Coefficient = Annotated[float, Field(ge=0)]
+Share = Annotated[float, Field(ge=0, le=1)]
 
 
 @dataclass(frozen=True)
@@ -254,17 +262,6 @@ class FinalTurns(Method):
                 raise TeacherSilentError(each.request.role)
         found = conversations(rounds)
         return Train(tuple(Row(each.last, each.acc_last, facts=each.facts) for each in found))
-
-
-def check_at_least(node: str, settings: Any, smallest: float, *names: str) -> None:
-    """Refuse settings below the smallest value.
-
-    Raises:
-        ConfigError: Naming the setting.
-    """
-    for name in names:
-        if (value := getattr(settings, name)) < smallest:
-            raise ConfigError(f"{node}.{name}={value} must be at least {smallest}")
 
 
 def check_below_group(name: str, value: int, group_size: int) -> None:

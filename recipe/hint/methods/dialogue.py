@@ -8,12 +8,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import Field
 
 from recipe.hint.conversations import unanswered
 from recipe.hint.credit.baselines import Baseline
 from recipe.hint.credit.dialogue import GUIDE_TURN, PARENT_TURN, STAGE1, DialogueCredit
-from recipe.hint.methods.base import FinalTurns, Method, MethodSettings, Needs, check_at_least
+from recipe.hint.methods.base import (
+    Coefficient,
+    Count,
+    FinalTurns,
+    Method,
+    MethodSettings,
+    Needs,
+    Steps,
+)
 from recipe.hint.methods.prompts import Feedback, Refine, Revise
 from recipe.hint.schema import ProblemState
 from recipe.hint.turns import (
@@ -65,21 +75,17 @@ class SolverSettings(MethodSettings):
         show_failed_test: Whether the next prompt shows the test that a program failed.
     """
 
-    stage1_steps: int = 250
-    alpha: float = 10.0
-    beta1: float = 0.01
-    beta2: float = 0.1
+    stage1_steps: Steps = 250
+    alpha: Coefficient = 10.0
+    beta1: Coefficient = 0.01
+    beta2: Coefficient = 0.1
     adaptive_beta2: bool = False
     solver_credit: Literal["score", "joint"] = "score"
-    offline_attempts: int = 0
+    offline_attempts: Steps = 0
     baseline: Baseline = "leave_one_out"
     show_failed_test: bool = False
 
     node: ClassVar[str] = "hint.score"
-
-    def __post_init__(self) -> None:
-        names = ("stage1_steps", "alpha", "beta1", "beta2", "offline_attempts")
-        check_at_least(self.node, self, 0, *names)
 
     @property
     def guided(self) -> GuideSettings | None:
@@ -133,22 +139,19 @@ class GuideSettings(SolverSettings):
     solver: Literal["policy", "teacher"] = "policy"
     train_guide: bool = True
     train_solver: bool = True
-    guide_kl_coef: float = 0.05
-    guide_weight: float = 1.0
+    guide_kl_coef: Coefficient = 0.05
+    guide_weight: Coefficient = 1.0
     guide_reward: Literal["right", "signed"] = "right"
-    guide_max_tokens: int = 1024
-    guide_temperature: float | None = None
-    guide_top_p: float | None = None
+    guide_max_tokens: Count = 1024
+    guide_temperature: Annotated[float, Field(gt=0)] | None = None
+    guide_top_p: Annotated[float, Field(gt=0, le=1)] | None = None
     feedback_leaks: Literal["measure", "drop", "penalise"] = "measure"
-    leak_penalty: float = 1.0
+    leak_penalty: Coefficient = 1.0
     feedback_only_if_wrong: bool = False
 
     roles_alternate: ClassVar[bool] = False  # whether one that does not train may do so next
 
     def __post_init__(self) -> None:
-        super().__post_init__()
-        check_at_least(self.node, self, 0, "guide_kl_coef", "guide_weight", "leak_penalty")
-        check_at_least(self.node, self, 1, "guide_max_tokens")
         if not self.train_guide and not self.train_solver:
             raise ConfigError(
                 f"{self.node}.train_guide=false and train_solver=false: nothing would train; set "
@@ -160,12 +163,11 @@ class GuideSettings(SolverSettings):
                     f"{self.node}.{role}=teacher needs {self.node}.train_{role}=false: a model "
                     f"behind an endpoint is not trained here"
                 )
-        for name, highest in (("guide_temperature", 100.0), ("guide_top_p", 1.0)):
-            value = getattr(self, name)
-            if value is not None and (self.train_guide or not 0 < value <= highest):
+        for name in ("guide_temperature", "guide_top_p"):
+            if self.train_guide and getattr(self, name) is not None:
                 raise ConfigError(
-                    f"{self.node}.{name}={value} must be null if the guide trains (it is sampled "
-                    f"as the trainer computes its log-probabilities), else from 0 to {highest}"
+                    f"{self.node}.{name}={getattr(self, name)} must be null if the guide trains: "
+                    f"it is sampled as the trainer computes its log-probabilities"
                 )
 
     @property

@@ -5,13 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
 
 from recipe.hint.methods.base import (
+    Coefficient,
     Method,
     MethodSettings,
     Needs,
-    check_at_least,
+    Steps,
     check_below_group,
     unhinted,
 )
@@ -41,19 +44,11 @@ class GhpoSettings(MethodSettings):
 
     mode: Literal["adaptive", "fixed_difficult", "fixed_all", "none"] = "adaptive"
     level: int = 2
-    cold_start_steps: int = 20
-    max_solved: int = 0
+    cold_start_steps: Steps = 20
+    max_solved: Steps = 0
     on_all_failed: Literal["keep_last", "keep_level0", "drop"] = "keep_last"
-    accuracy_weight: float = 1.0
-    format_weight: float = 0.5
-
-    def __post_init__(self) -> None:
-        names = ("cold_start_steps", "max_solved", "accuracy_weight", "format_weight")
-        check_at_least("hint.ghpo", self, 0, *names)
-        if self.accuracy_weight == 0:
-            raise ConfigError(
-                "hint.ghpo.accuracy_weight=0 must be above 0: at 0 a right answer earns nothing"
-            )
+    accuracy_weight: Annotated[float, Field(gt=0)] = 1.0
+    format_weight: Coefficient = 0.5
 
     def unread(self) -> dict[str, str]:
         """Return the settings without effect -> what would give them one."""

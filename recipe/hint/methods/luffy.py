@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+from pydantic import Field
 
 from recipe.hint.credit.base import Credit, TokenStats
 from recipe.hint.credit.baselines import grpo_advantages
@@ -15,7 +16,6 @@ from recipe.hint.methods.base import Method, MethodSettings, Needs
 from recipe.hint.schema import ProblemState
 from recipe.hint.turns import Decision, Place, Round, Sample, Train
 from recipe.problems.schema import Problem
-from recipe.run.errors import ConfigError
 
 
 @dataclass(frozen=True)
@@ -27,12 +27,8 @@ class LuffySettings(MethodSettings):
         norm_adv_by_std: Whether a group's advantages are divided by its standard deviation.
     """
 
-    gamma: float = 0.1
+    gamma: Annotated[float, Field(gt=0)] = 0.1
     norm_adv_by_std: bool = True
-
-    def __post_init__(self) -> None:
-        if self.gamma <= 0:
-            raise ConfigError(f"hint.luffy.gamma={self.gamma} must be above 0")
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from recipe.hint.credit.baselines import Baseline
-from recipe.hint.methods.base import check_at_least
+from recipe.hint.methods.base import Coefficient, Count, Steps
 from recipe.hint.methods.dialogue import Dialogue, GuideSettings, Tree
 from recipe.run.errors import ConfigError
 
@@ -29,23 +29,21 @@ class MlmtSettings(GuideSettings):
         t_high: Steps in a row that train the guide (the higher level) alone.
     """
 
-    stage1_steps: int = 0
+    stage1_steps: Steps = 0
     solver_credit: Literal["score", "joint"] = "joint"
     baseline: Baseline = "value"
-    feedbacks: int = 1
-    refinements: int = 1
-    value_bonus: float = 0.1
+    feedbacks: Count = 1
+    refinements: Count = 1
+    value_bonus: Coefficient = 0.1
     value_grad: Literal["stop", "full"] = "full"
-    t_low: int = 0
-    t_high: int = 0
+    t_low: Steps = 0
+    t_high: Steps = 0
 
     node: ClassVar[str] = "hint.mlmt"
     roles_alternate: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_at_least(self.node, self, 0, "t_low", "t_high", "value_bonus")
-        check_at_least(self.node, self, 1, "feedbacks", "refinements")
         trains_both = self.train_solver and self.train_guide
         if (self.t_low == 0) != (self.t_high == 0) or (self.t_low and not trains_both):
             raise ConfigError(

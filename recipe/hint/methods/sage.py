@@ -9,7 +9,7 @@ from typing import Literal
 from recipe.hint.methods.base import (
     Method,
     MethodSettings,
-    check_at_least,
+    Steps,
     check_below_group,
     unhinted,
 )
@@ -36,14 +36,13 @@ class SearchSettings(MethodSettings):
         write_early: Write the hints while level 0 is sampled, if it failed at the last visit.
     """
 
-    probe_n: int = 0
-    unanimous_n: int = 0
+    probe_n: Steps = 0
+    unanimous_n: Steps = 0
     start: Literal["zero", "remembered"] = "zero"
     after_zero: Literal["next", "remembered"] = "next"
     write_early: bool = False
 
     def __post_init__(self) -> None:
-        check_at_least("hint.search", self, 0, "probe_n", "unanimous_n")
         if self.unanimous_n == 1:
             raise ConfigError(
                 "hint.search.unanimous_n=1 would train a single response, which has no baseline: "

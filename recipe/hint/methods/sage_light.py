@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from recipe.hint.methods.base import Method, MethodSettings, unhinted
+from recipe.hint.methods.base import Method, MethodSettings, Share, unhinted
 from recipe.hint.schema import ProblemState
 from recipe.hint.turns import Sample, at_level
 from recipe.problems.schema import Problem
@@ -15,17 +15,11 @@ from recipe.run.errors import ConfigError
 class SageLightSettings(MethodSettings):
     """Thresholds on the problem's last accuracy, both in [0, 1]."""
 
-    hint_accuracy_min_threshold: float = 0.1
-    hint_accuracy_max_threshold: float = 0.35
+    hint_accuracy_min_threshold: Share = 0.1
+    hint_accuracy_max_threshold: Share = 0.35
 
     def __post_init__(self) -> None:
         low, high = self.hint_accuracy_min_threshold, self.hint_accuracy_max_threshold
-        for name, value in (("min", low), ("max", high)):
-            if not 0.0 <= value <= 1.0:
-                raise ConfigError(
-                    f"trainer.hint_accuracy_{name}_threshold={value} is outside [0, 1]; give a "
-                    f"share"
-                )
         if low > high:
             raise ConfigError(
                 f"trainer.hint_accuracy_min_threshold={low} is above "

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from recipe.hint.methods.base import Method, MethodSettings, check_at_least, check_below_group
+from recipe.hint.methods.base import Count, Method, MethodSettings, Steps, check_below_group
 from recipe.hint.schema import ProblemState
 from recipe.hint.turns import Bare, Decision, Hinted, Place, Round, Sample, Train
 from recipe.problems.schema import Problem
@@ -22,13 +22,9 @@ class ScafSettings(MethodSettings):
         warmup_steps: First steps of the run without guidance.
     """
 
-    increments: int = 4
-    rollouts: int = 1
-    warmup_steps: int = 50
-
-    def __post_init__(self) -> None:
-        check_at_least("hint.scaf", self, 1, "increments", "rollouts")
-        check_at_least("hint.scaf", self, 0, "warmup_steps")
+    increments: Count = 4
+    rollouts: Count = 1
+    warmup_steps: Steps = 50
 
 
 class Scaf(Method):

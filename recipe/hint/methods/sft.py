@@ -11,11 +11,10 @@ import numpy as np
 from recipe.hint.credit.base import Credit
 from recipe.hint.credit.baselines import grpo_advantages
 from recipe.hint.credit.rows import CreditRow
-from recipe.hint.methods.base import Method, MethodSettings, Needs
+from recipe.hint.methods.base import Count, Method, MethodSettings, Needs
 from recipe.hint.schema import ProblemState
 from recipe.hint.turns import Decision, Place, Round, Row, Sample, Train
 from recipe.problems.schema import Problem
-from recipe.run.errors import ConfigError
 
 
 @dataclass(frozen=True)
@@ -26,13 +25,7 @@ class SftSettings(MethodSettings):
         steps: First steps of the run that imitate; the others are GRPO. ``None``: all of them.
     """
 
-    steps: int | None = None
-
-    def __post_init__(self) -> None:
-        if self.steps is not None and self.steps < 1:
-            raise ConfigError(
-                f"hint.sft.steps={self.steps} must be null (all) or a number of steps above 0"
-            )
+    steps: Count | None = None
 
 
 class SftCredit(Credit):

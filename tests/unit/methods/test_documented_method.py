@@ -83,7 +83,7 @@ def test_its_setting_is_refused_out_of_range_and_without_effect_beside_another_m
     registered, composed_once, tmp_path, monkeypatch, capsys
 ):
     assert read_settings({"second_chance": {"groups": 3}}).methods["second_chance"].groups == 3
-    with pytest.raises(ConfigError, match=r"hint\.second_chance\.groups=0 must be at least 1"):
+    with pytest.raises(ConfigError, match=r"hint\.second_chance\.groups=0 must be greater"):
         read_settings({"second_chance": {"groups": 0}})
     argv = shlex.split(COMMAND.replace("method=second-chance", "method=grpo"))
     said = told(argv, tmp_path, monkeypatch, capsys)

@@ -105,10 +105,6 @@ def test_a_fixed_level_must_be_one_of_the_ratios():
     assert ghpo(level=4)  # not read in adaptive mode
 
 
-@pytest.mark.parametrize("name", ["cold_start_steps", "max_solved", "format_weight"])
-def test_negative_settings_are_refused(name):
-    with pytest.raises(ConfigError, match=rf"hint\.ghpo\.{name}=-1 must be at least 0"):
-        GhpoSettings(**{name: -1})
 
 
 def test_a_group_whose_failed_grades_may_hold_enough_right_ones_is_not_called_difficult():

@@ -206,7 +206,3 @@ def test_a_conversation_without_room_for_a_revision_counts_as_unchanged():
     assert [each.facts["unchanged"] for each in credits(outcome)] == [1.0, 1.0]
 
 
-@pytest.mark.parametrize("name", ["stage1_steps", "alpha", "beta1", "beta2", "offline_attempts"])
-def test_a_negative_number_is_refused(name):
-    with pytest.raises(ConfigError, match=rf"hint.score.{name}=-1 must be at least 0"):
-        ScoreSettings(**{name: -1})
