@@ -105,8 +105,6 @@ def test_a_fixed_level_must_be_one_of_the_ratios():
     assert ghpo(level=4)  # not read in adaptive mode
 
 
-
-
 def test_a_group_whose_failed_grades_may_hold_enough_right_ones_is_not_called_difficult():
     unsure = [1, "timeout", 0, 0]
     # One right and one unknown: perhaps two, above max_solved=1.

@@ -126,8 +126,6 @@ def test_a_prompt_that_a_resumed_run_sends_again_keeps_its_phase(method):
     assert first == again != later
 
 
-
-
 @pytest.mark.parametrize("rewards", [["timeout"] * 4, [0, 0, 0, "timeout"], [0, "timeout"] * 2])
 def test_a_group_that_may_be_right_is_not_held_against_the_solution(rewards):
     outcome = played(Luffy(), {0: rewards})

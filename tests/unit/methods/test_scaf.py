@@ -85,8 +85,6 @@ def test_there_is_no_guidance_while_the_run_warms_up():
     assert visit(guided(1), step=51).record.levels == (0, 1)
 
 
-
-
 def test_less_is_sampled_under_guidance_than_without():
     scaf(rollouts=3).check_run(group_size=4, use_kl_in_reward=True)
     with pytest.raises(ConfigError, match=r"hint\.scaf\.rollouts=4 must be below .*rollout\.n=4"):

@@ -8,7 +8,6 @@ from fakes import problem
 from talks import TurnEngine, play
 
 from recipe.hint.methods.score import Score, ScoreSettings
-from recipe.run.errors import ConfigError
 
 STAGE1 = 10
 REVISE = "Read your solution again"
@@ -204,5 +203,3 @@ def test_a_conversation_without_room_for_a_revision_counts_as_unchanged():
     outcome = talk({0: [0, 1]}, method=score().validation(), room=60)
     assert [each.facts["acc_t2"] for each in credits(outcome)] == [0.0, 1.0]
     assert [each.facts["unchanged"] for each in credits(outcome)] == [1.0, 1.0]
-
-

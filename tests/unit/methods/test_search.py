@@ -83,8 +83,6 @@ def test_only_a_probe_says_when_to_stop(settings, asked):
     assert [(each.request.n, each.request.stop_if_all) for each in made.rounds] == asked
 
 
-
-
 def test_a_probe_is_smaller_than_the_group():
     sage(probe_n=7).check_run(group_size=8, use_kl_in_reward=True)
     with pytest.raises(ConfigError, match=r"hint\.search\.probe_n=8 must be below .*rollout\.n=8"):
