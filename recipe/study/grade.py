@@ -144,7 +144,7 @@ def read_item(fields: Mapping[str, Any]) -> Item:
     if not answer.strip():
         raise ValueError("answer is empty; give the gold answer")
     if row.kind == "choice" and not read_letter(answer):
-        raise ValueError(f"answer={answer!r} must be one letter, for kind=choice")
+        raise ValueError(f"answer={answer!r} must be one letter")
     # A column of this name that is no conversation says nothing.
     is_turns = isinstance(row.prompt, list) and all(isinstance(turn, dict) for turn in row.prompt)
     asked = formats_asked_for(row.prompt if is_turns or isinstance(row.prompt, str) else "")

@@ -16,7 +16,6 @@ from torch.distributed.tensor import DTensor, Shard, init_device_mesh
 from torch.testing._internal.distributed.fake_pg import FakeStore
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from recipe.run.checkpoints import mark_complete
 from recipe.run.errors import ConfigError
 from recipe.study.export import main, merge_model
 
@@ -136,18 +135,6 @@ def lose_a_rank(folder):
     return folder
 
 
-def cut_a_weight_file(folder):
-    mark_complete(folder.parent, 7)  # with every file's size, as the trainer does
-    path = folder / "actor/model_world_size_2_rank_0.pt"
-    path.write_bytes(path.read_bytes()[:-2000])
-    return folder
-
-
-def unmark(folder):
-    (folder / "COMPLETE").unlink()
-    return folder
-
-
 def rename(folder):
     return folder.rename(folder.with_name("step40"))
 
@@ -156,8 +143,6 @@ def rename(folder):
     ("spoil", "message"),
     [
         (lose_a_rank, "rank_1.pt: No such file or directory"),
-        (cut_a_weight_file, "is damaged: "),
-        (unmark, "is not whole"),
         (rename, "step40 is not a checkpoint; give a folder checkpoints/global_step_N of a run"),
     ],
 )

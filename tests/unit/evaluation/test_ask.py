@@ -120,14 +120,6 @@ def test_a_method_with_turns_is_asked_for_its_turns():
     assert sum("solver (" in line for line in asked_lines(found, shows_all=True)) == 6
 
 
-def test_hints_that_cannot_be_read_end_the_levels_with_their_reason():
-    found, _ = asked(METHODS["sage"], NEVER, replies=["no hints", "none at all"])
-    assert [each["hint_status"] for each in found["rounds"]] == ["none", "parse_failed"]
-    lines = asked_lines(found)
-    assert lines[-1] == "level 1: parse_failed"
-    assert "hints: asked for in 2 responses, 19 tokens" in lines  # 8 + 11 characters
-
-
 def test_the_lines_show_the_hint_and_one_answer_of_each_verdict_right_ones_first():
     lines = asked_lines(asked(METHODS["sage"], NEVER)[0])
     start = lines.index("level 2: 2 of 3 right")

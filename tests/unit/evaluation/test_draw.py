@@ -122,34 +122,26 @@ def leaving_out(folder, names, silent, *, done=None, concurrency=1):
         await asyncio.sleep(0.001)
         return await graded_rows(job, engine=Engine(1), seed=1)
 
-    jobs = missing_jobs([problem(name) for name in names], 1, done or {})
-    drawing = draw_responses(jobs, rows, folder=folder, concurrency=concurrency, say=lambda _: None)
+    jobs, how = missing_jobs([problem(name) for name in names], 1, done or {}), {"say": len}
+    drawing = draw_responses(jobs, rows, folder=folder, concurrency=concurrency, **how)
     try:
         asyncio.run(drawing)
-    except HintError as error:
-        return asked, str(error)
-    except ExceptionGroup as group:
-        return asked, str(group.exceptions[0])
+    except (HintError, ExceptionGroup) as error:
+        return asked, str(getattr(error, "exceptions", [error])[0])
     return asked, ""
 
 
 def test_a_problem_that_the_teacher_refuses_is_told_at_the_end_and_the_others_are_kept(tmp_path):
     asked, told = leaving_out(tmp_path, "abcdef", "bcde")
-    assert asked == list("abcdef")  # one at a time, and the first was answered
-    assert [row["id"] for row in rows_of(tmp_path)] == ["a", "f"]
+    assert asked == list("abcdef") and [row["id"] for row in rows_of(tmp_path)] == ["a", "f"]
     assert told.startswith("the teacher left turns of 4 of 6 problems unanswered, such as 'b'")
     # 4 of 6 are missing; the endpoint answers now.
     asked, told = leaving_out(tmp_path, "abcdef", "", done=resume_responses(tmp_path))
     assert (asked, told) == (list("bcde"), "")
-
-
-def test_a_teacher_that_answers_nobody_is_not_asked_about_every_problem(tmp_path):
+    # One that answers nobody is not asked about every problem.
     names = [f"p{number:02}" for number in range(50)]
     asked, told = leaving_out(tmp_path, names, names, concurrency=20)
     assert len(asked) < 50 and told.startswith("the teacher gave no answer")
-    # Of 50 problems in 20 places the first 19 are refused at once, while the others take time.
-    asked, told = leaving_out(tmp_path, names, names[:19], concurrency=20)
-    assert len(asked) == 50 and told.startswith("the teacher left turns of 19 of 50 problems")
 
 
 # -- what the responses depend on
@@ -265,14 +257,14 @@ class Server:
             raise ActorDiedError()
 
 
-def run(tmp_path, monkeypatch, engine=None, servers=(), progress_s=60.0):
+def run(tmp_path, monkeypatch, engine=None, servers=()):
     config = OmegaConf.merge(
         drawing(),
         {
             "trainer": {"method": "grpo", "nnodes": 1, "n_gpus_per_node": 1},
             "hint": {
                 "run_dir": str(tmp_path),
-                "watchdog": {"start_s": 60.0, "answer_s": 60.0, "progress_s": progress_s},
+                "watchdog": {"start_s": 60.0, "answer_s": 60.0, "progress_s": 60.0},
             },
             "data": {"val_files": [str(FILE)]},
             # Two problems in flight: 2 x 4 sequences of one replica, 4 responses each.
@@ -319,7 +311,7 @@ def test_an_evaluation_that_stopped_goes_on_and_ends_with_its_results(tmp_path, 
     assert (tmp_path / "evaluation/results.json").read_bytes() == before
 
 
-def test_an_evaluation_does_not_wait_for_a_server_that_died_or_for_silence(tmp_path, monkeypatch):
+def test_an_evaluation_does_not_wait_for_a_server_that_died(tmp_path, monkeypatch):
     faults = []
 
     class Waiting(Engine):
@@ -331,10 +323,4 @@ def test_an_evaluation_does_not_wait_for_a_server_that_died_or_for_silence(tmp_p
     monkeypatch.setattr(Watchdog, "end", lambda self, reason: faults.append(reason))
     with pytest.raises(BaseExceptionGroup):
         run(tmp_path, monkeypatch, Waiting(), [Server(), Server(is_alive=False)])
-    assert faults.pop().startswith("vLLM server 1 died")
-    with pytest.raises(BaseExceptionGroup):
-        run(tmp_path, monkeypatch, Waiting(), progress_s=1.0)
-    assert faults[0] == (
-        "no response or verdict came within hint.watchdog.progress_s=1 s; no answer of vLLM "
-        "(2 requests)"
-    )
+    assert faults[0].startswith("vLLM server 1 died")
