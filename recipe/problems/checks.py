@@ -31,18 +31,8 @@ from recipe.verify.programs.run import layers_for, run_program
 # and a match must still be more than a common phrase. A pair shares half of the shorter one's runs.
 _RUN_WORDS, _MIN_SHARE = 10, 0.5
 _MOST_HOLDERS = 10  # benchmark problems with one run, before it is taken for an instruction
-_MARKUP = re.compile(
-    r"\\(?:left|right|displaystyle|text(?:bf|it|rm)?|mathrm|mbox|q?quad)(?![a-z])|\\[,;:! ]|[${}~]"
-)
-# Spellings of one thing, and what they are levelled to.
-_SPELLINGS = (
-    (re.compile(r"\\[dt]?frac\s*([0-9])\s*([0-9])"), r"\\frac \1 \2"),
-    (re.compile(r"\\[dt]frac(?![a-z])"), r"\\frac"),
-    (re.compile(r"[\u2010-\u2015\u2212]"), "-"),
-    (re.compile(r"\\leq?(?:slant)?(?![a-z])|[≤⩽]|<="), " le "),
-    (re.compile(r"\\geq?(?:slant)?(?![a-z])|[≥⩾]|>="), " ge "),
-    (re.compile(r"\\(?:times|cdot)(?![a-z])|[×·⋅]"), "*"),
-)
+_SPELLINGS = str.maketrans(dict.fromkeys("‐‑‒–—―−", "-") | dict.fromkeys("×·⋅", "*"))
+_COMMAND = re.compile(r"\\(?:[a-z]+|.)")
 _WORD = re.compile(r"[^\W\d_]+|\d+|[+*/=<>^-]")
 # Golds of mathematics that no response will match, by what is wrong with them.
 _ODD_GOLDS = (
@@ -113,12 +103,9 @@ def _gold_fault(gold: str) -> str:
 
 
 def words(text: str) -> Gram:
-    """Return the words of a problem: lower case, without markup, letters and digits apart."""
-    # Long runs of blanks would make some of the patterns quadratic.
-    levelled = " ".join(unicodedata.normalize("NFKC", text).casefold().split())
-    for pattern, one in _SPELLINGS:
-        levelled = pattern.sub(one, levelled)
-    return tuple(_WORD.findall(_MARKUP.sub(" ", levelled)))
+    """Return the words of a problem: lower case, without LaTeX commands, letters, digits apart."""
+    levelled = unicodedata.normalize("NFKC", text).casefold().translate(_SPELLINGS)
+    return tuple(_WORD.findall(_COMMAND.sub(" ", levelled)))
 
 
 def shared_pairs(first: Sequence[str], second: Sequence[str]) -> list[tuple[int, int, float]]:
@@ -141,8 +128,7 @@ def shared_pairs(first: Sequence[str], second: Sequence[str]) -> list[tuple[int,
             holders[gram].append(number)
     pairs = []
     for number, text in enumerate(tqdm(first, "looking for shared text", delay=2, disable=None)):
-        own = _runs(text)
-        own = own - common or own
+        own = _runs(text) - common or _runs(text)
         counts = Counter(other for gram in own for other in holders.get(gram, ()))
         shares = {n: count / min(len(own), len(telling[n])) for n, count in counts.items()}
         pairs += [(number, n, share) for n, share in sorted(shares.items()) if share >= _MIN_SHARE]
@@ -152,7 +138,7 @@ def shared_pairs(first: Sequence[str], second: Sequence[str]) -> list[tuple[int,
 def _runs(text: str) -> frozenset[Gram]:
     found = words(text)
     starts = range(max(len(found) - _RUN_WORDS + 1, 1))
-    return frozenset(found[at : at + _RUN_WORDS] for at in starts) if found else frozenset()
+    return frozenset(found[at : at + _RUN_WORDS] for at in starts) - {()}
 
 
 def check_programs(prepared: Prepared) -> list[str]:
