@@ -63,12 +63,13 @@ BESIDE_VERLS = (
     *names(f"{ACTOR}.fsdp_config", "mixed_precision"),
     *(f"{REF}.fsdp_config.mixed_precision", "critic.fsdp.mixed_precision"),
     "critic.ppo_infer_max_token_len_per_gpu",
+    f"{FUNCTION}.reward_kwargs",  # the arguments of a user's function: any keys
     *(f"{KWARGS}.max_resp_len", *names(_BUFFER, "enable len penalty_factor log")),
 )
 # Sections in verl's file whose keys belong to somebody else; `hint` has dataclasses of its own.
 _OPEN = (
     *("hint", "hydra", "ray_kwargs.ray_init", "transfer_queue", f"{ROLLOUT}.engine_kwargs"),
-    *("distillation.teacher_models", f"{FUNCTION}.reward_kwargs"),
+    "distillation.teacher_models",
 )
 # verl's default may be of another type than a value that it takes.
 _OTHERWISE_TYPED = ("reshard_after_forward", "rollout_is_threshold")
