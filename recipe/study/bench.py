@@ -47,13 +47,7 @@ _RATIOS = ("rollout", "token", "step")
 
 @dataclass
 class BenchSettings:
-    """The ``bench.*`` arguments.
-
-    Attributes:
-        arms: Methods by name.
-        steps: Measured rounds.
-        warmup: Rounds before these, not counted.
-    """
+    """The ``bench.*`` arguments: methods by name, measured rounds, and rounds before these."""
 
     arms: list[str] = field(default_factory=lambda: [BASELINE, *RELEASED])
     steps: int = 6
@@ -66,11 +60,7 @@ class BenchSettings:
 
 
 def split_arguments(argv: Sequence[str]) -> tuple[list[str], BenchSettings]:
-    """Return the arguments for Hydra, and those of the benchmark.
-
-    Raises:
-        ConfigError: If a ``bench.*`` argument is unknown or out of range.
-    """
+    """Return the arguments for Hydra, and those of the benchmark."""
     own = [arg.removeprefix("bench.") for arg in argv if arg.startswith("bench.")]
     rest = [arg for arg in argv if not arg.startswith("bench.")]
     try:
@@ -89,12 +79,7 @@ def split_arguments(argv: Sequence[str]) -> tuple[list[str], BenchSettings]:
 
 
 def apply_bench_mode(config: DictConfig, bench: BenchSettings) -> None:
-    """Rewrite the settings that a benchmark decides.
-
-    Raises:
-        ConfigError: If the trainer's mode is not ``sync``, the only one whose steps have a rollout
-            phase of their own.
-    """
+    """Rewrite the settings that a benchmark decides; only mode ``sync`` has a rollout phase."""
     trainer = config.trainer
     if trainer.v1.trainer_mode != "sync":
         raise ConfigError(f"trainer.v1.trainer_mode={trainer.v1.trainer_mode} must be sync here")
@@ -142,20 +127,14 @@ def rows_of(run: Run, bench: BenchSettings) -> list[Row]:
                 "accepted_tokens": accepted,
                 "discarded_tokens": row["hint/rollout_tokens"] - accepted,
                 "hint_tokens": row["hint/tokens"],
+                "tokens": row["hint/rollout_tokens"] + row["hint/tokens"],
             }
         )
     return rows
 
 
 def summary_of(rows: Sequence[Row]) -> dict[str, Any]:
-    """Return means per method, and ratios to the baseline paired by round.
-
-    Args:
-        rows: One per step; those not counted are left out.
-
-    Returns:
-        ``arms`` (name to numbers) and ``rounds``.
-    """
+    """Return means per method of the counted steps, and ratios to the baseline by round."""
     by_arm: dict[str, dict[int, Row]] = {}
     for row in rows:
         if row["is_counted"]:
@@ -167,22 +146,15 @@ def summary_of(rows: Sequence[Row]) -> dict[str, Any]:
 def _arm(steps: Mapping[int, Row], base: Mapping[int, Row]) -> dict[str, Any]:
     names = next(iter(steps.values())).keys() - {"arm", "round", "is_counted"}
     result = {name: statistics.fmean(step[name] for step in steps.values()) for name in names}
-    result["tokens_per_s"] = _tokens(result) / result["rollout_s"]
+    result["tokens_per_s"] = result["tokens"] / result["rollout_s"]
     result["unresolved_share"] = result["unresolved"] / (result["level0"] or 1)
-    costs = {
-        "rollout": lambda row: row["rollout_s"],
-        "token": _tokens,
-        "step": lambda row: row["step_s"],
-    }
-    for name in _RATIOS:
-        each = [costs[name](step) / costs[name](base[number]) for number, step in steps.items()]
+    keys = {"rollout": "rollout_s", "token": "tokens", "step": "step_s"}
+    for name, key in keys.items():
+        pairs = [(step, base[number]) for number, step in steps.items()]
+        each = [one[key] / two[key] for one, two in pairs]
         spread = {"median": statistics.median(each), "min": min(each), "max": max(each)}
         result[f"{name}_ratio"] = spread
     return result
-
-
-def _tokens(row: Row) -> float:
-    return row["accepted_tokens"] + row["discarded_tokens"] + row["hint_tokens"]
 
 
 def lines_of(summary: Mapping[str, Any]) -> list[str]:

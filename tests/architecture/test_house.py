@@ -193,8 +193,8 @@ def test_every_method_has_a_page_whose_table_gives_each_of_its_settings_and_thei
 # Words of the language too, and a data set of the name of a method.
 ORDINARY = {"fixed", "score"}
 DATA_SETS = {("recipe/problems/sources.py", "ghpo")}
-# What other implementations call methods and settings; runs that a machine is checked with.
-NAMING = (HINT / "command" / "aliases.py", HINT.parent / "study" / "gpu_check.py")
+# What other implementations call methods and settings.
+NAMING = (HINT / "command" / "aliases.py",)
 
 
 def test_only_a_methods_own_file_and_the_registry_know_a_method_by_name():

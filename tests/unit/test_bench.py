@@ -8,8 +8,10 @@ from recipe.study.bench import BenchSettings, lines_of, split_arguments, summary
 
 def row(arm, number, *, rollout_s, step_s, tokens, **more):
     zeros = dict.fromkeys(("update_s", "other_s", "discarded_tokens", "hint_tokens"), 0.0)
+    sampled = tokens + more.get("discarded_tokens", 0) + more.get("hint_tokens", 0)
     return {
         **zeros,
+        "tokens": sampled,
         "arm": arm,
         "round": number,
         "is_counted": number > 0,
