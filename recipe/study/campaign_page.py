@@ -110,7 +110,7 @@ def _conditions(result: CampaignResult) -> list[str]:
             for run in runs
             for source, counts in run.kept["ungraded"].items()
         ],
-        "Not finished": [f"{plan.name} {why}" for plan, why in result.missing],
+        "Not finished": [f"{name} {why}" for name, why in result.missing.items()],
     }
     return [
         f"- {len(runs)} of {len(result.campaign.plans())} runs: "

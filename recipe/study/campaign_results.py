@@ -12,7 +12,7 @@ from typing import Any, cast
 import pandas as pd
 from omegaconf import OmegaConf
 
-from recipe.run.errors import ConfigError, DataError
+from recipe.run.errors import DataError
 from recipe.run.whole_file import write_whole
 from recipe.study.campaign import (
     CAMPAIGN_FILE,
@@ -37,7 +37,6 @@ from recipe.study.runs import SECONDS, TOKENS, VLLM_DIFFERENCE, Run, read_run
 from recipe.study.tables import percent
 from recipe.verify.schema import UNGRADED
 
-NOT_RUN = "not run"
 _MIN_SEEDS = 3  # of fewer, an interval over seeds and problems is too narrow
 # Beginnings of the metrics' names that a kept file holds.
 _KEPT = (
@@ -77,7 +76,7 @@ class CampaignResult:
 
     campaign: Campaign
     seeds: dict[str, dict[int, Finished]]
-    missing: list[tuple[Plan, str]]
+    missing: dict[str, str]
 
     def __post_init__(self) -> None:
         self.runs = [run for by_seed in self.seeds.values() for run in by_seed.values()]
@@ -239,11 +238,7 @@ def read_results_of(root: str | Path) -> CampaignResult:
     """
     root = Path(root)
     campaign = read_campaign(root / CAMPAIGN_FILE)
-    plans, runs = campaign.plans(), {run.name: run for run in runs_of(root)}
-    there = [each.with_suffix("") for each in root.glob("*/seed-*.json")]
-    there += [each.parents[1] for each in root.glob(f"*/seed-*/{RESULTS}")]
-    if unknown := {str(each.relative_to(root)) for each in there} - {each.name for each in plans}:
-        raise ConfigError(f"{root} has results of {unknown}, no run of {CAMPAIGN_FILE}; name it")
+    runs = {run.name: run for run in runs_of(root)}
     seeds: dict[str, dict[int, Finished]] = {}
     for arm in campaign.arms:
         for seed in sorted(campaign.seeds_of(arm)):
@@ -251,8 +246,12 @@ def read_results_of(root: str | Path) -> CampaignResult:
                 seeds.setdefault(arm, {})[seed] = run
     if not seeds:
         raise DataError(f"{root} has no finished run; make them with main_campaign.py")
-    lost = [plan for plan in plans if not isinstance(runs.get(plan.name), Finished)]
-    missing = [(plan, _unfinished(root / plan.name, runs.get(plan.name))) for plan in lost]
+    missing = {plan.name: "not run" for plan in campaign.plans() if plan.name not in runs}
+    missing |= {
+        name: f"at step {run.last_step} {' '.join(run.failure.split())[:200]}".rstrip()
+        for name, run in runs.items()
+        if not isinstance(run, Finished)
+    }
     result = CampaignResult(campaign, seeds, missing)
     for source in result.sources:
         answered = {frozenset(run.problems(source)) for run in result.runs}
@@ -264,38 +263,23 @@ def read_results_of(root: str | Path) -> CampaignResult:
 def keep_results(root: str | Path, output: Path) -> int:
     """Write what the page reads of each run to another folder; return the number of runs.
 
-    ``output`` holds ``campaign.yaml`` and ``ARM/seed-N.json`` afterwards, or ``ARM/seed-N.lost``:
-    what became of a run that did not finish. A campaign that is there stays: it may have more arms.
+    ``output`` holds ``campaign.yaml`` and ``ARM/seed-N.json`` afterwards. A campaign that is there
+    stays: it may have more arms.
     """
     result, there = read_results_of(root), output / CAMPAIGN_FILE
-    texts = {
-        f"{plan.name}.lost": why
-        for plan, why in result.missing
-        if why != NOT_RUN and not plan.kept(output).exists()
-    }
     for run in result.runs:
         lines = (f" {json.dumps(name)}: {json.dumps(value)}" for name, value in run.kept.items())
-        texts[f"{run.name}.json"] = "{\n" + ",\n".join(lines) + "\n}\n"
-        (output / f"{run.name}.lost").unlink(missing_ok=True)
-    for name, text in texts.items():
-        (output / name).parent.mkdir(parents=True, exist_ok=True)
-        write_whole(output / name, text)
+        path = output / f"{run.name}.json"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(path, "{\n" + ",\n".join(lines) + "\n}\n")
     if not there.exists():
         write_whole(there, (Path(root) / CAMPAIGN_FILE).read_text(encoding="utf-8"))
     return len(result.runs)
 
 
-def _unfinished(folder: Path, run: Run | None) -> str:
-    """Return what became of a run that is not finished."""
-    if run is None:
-        lost = folder.with_suffix(".lost")
-        return lost.read_text(encoding="utf-8") if lost.is_file() else NOT_RUN
-    why = " ".join(run.failure.split())[:200]
-    return f"at step {run.last_step}{f', ended by: {why}' if why else ''}"
-
-
 def _read_kept(root: Path, plan: Plan) -> Finished:
-    kept = {"ungraded": {}} | json.loads(plan.kept(root).read_text("utf-8"))
+    kept = json.loads(plan.kept(root).read_text("utf-8"))
+    kept.setdefault("ungraded", {})
     rows = [
         {name: each for name, each in zip(kept["metrics"], row, strict=True) if each is not None}
         for row in zip(*kept["metrics"].values(), strict=True)

@@ -15,7 +15,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 import yaml
 
@@ -166,13 +165,11 @@ def level_share(row: Mapping[str, float], level: int) -> float:
 
 def num_problems(run: Run, source: str) -> int:
     """Count the problems behind an accuracy in the files of validation; 0 where it is not known."""
-    files, count = run.setting("data.val_files") or [], 0
     try:
-        for path in [files] if isinstance(files, str) else files:
-            column = pq.read_table(path, columns=["data_source"]).column("data_source")
-            count += column.to_pylist().count(source)
-    except (OSError, KeyError, TypeError, pa.ArrowException):
+        column = pq.read_table(run.setting("data.val_files"), columns=["data_source"])[0]
+    except (OSError, ValueError, TypeError, LookupError, AttributeError):
         return 0
+    count = column.to_pylist().count(source)
     limit = run.setting("data.val_max_samples")
     return 0 if isinstance(limit, int) and 0 < limit < count else count
 

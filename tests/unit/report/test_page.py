@@ -12,7 +12,6 @@ from page_runs import HOSTILE, metrics, record, sample, write_run
 
 from recipe.study.campaign_results import runs_of
 from recipe.study.page import render_page
-from recipe.study.report_command import main
 from recipe.study.runs import read_run
 
 BROWSER = shutil.which("chromium") or shutil.which("google-chrome")
@@ -109,14 +108,6 @@ def test_a_run_that_has_only_begun_and_kept_campaigns_have_pages(tmp_path):
         runs = [*runs_of(path)]
         assert runs[0].setting("hint.seed") == "1"
         assert f"{len(runs)} runs of" in words(render_page(runs))
-
-
-def test_the_command_writes_the_page_and_tells_its_size(tmp_path, capsys):
-    folders = [write_run(tmp_path / place / "run", rows=[metrics(1)]) for place in ("x", "y")]
-    target = tmp_path / "page.html"
-    assert main(["html", *map(str, folders), "-o", str(target)]) == 0
-    assert capsys.readouterr().out == f"{target}: 2.0 MB, 2 runs\n"
-    assert all(str(folder) in target.read_text() for folder in folders)  # one name, told apart
 
 
 @pytest.mark.slow

@@ -2,14 +2,12 @@
 
 import json
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from page_runs import metrics, write_run
 
 from recipe.run.errors import DataError
 from recipe.study.report_command import main
-from recipe.study.runs import compare_records, num_problems, read_run
+from recipe.study.runs import compare_records, read_run
 
 
 def test_a_run_has_its_numbers_settings_machine_and_end(tmp_path):
@@ -26,12 +24,6 @@ def test_a_run_has_its_numbers_settings_machine_and_end(tmp_path):
     assert not run.damaged
 
 
-def test_a_run_of_a_campaign_is_named_after_its_variant(tmp_path):
-    folder = write_run(tmp_path / "sage-cheap/seed-1", rows=[metrics(1)])
-    (folder / "campaign.json").write_text("{}")
-    assert (read_run(folder).name, read_run(folder).variant) == ("sage-cheap/seed-1", "sage-cheap")
-
-
 def test_what_a_kill_left_is_no_damage_and_what_cannot_be_read_is_counted(tmp_path):
     folder = write_run(tmp_path / "run", [{"step": 1, "problem_id": "a"}], rows=[metrics(1)])
     with open(folder / "metrics.jsonl", "a") as file:
@@ -45,36 +37,6 @@ def test_what_a_kill_left_is_no_damage_and_what_cannot_be_read_is_counted(tmp_pa
         assert [row["problem_id"] for row in run.records()] == ["a"]
     assert run.damaged == {"metrics.jsonl": 3, "config.yaml": 1, "records.jsonl": 1}
     assert list(run.samples()) == [] and run.method == "unknown method"
-
-
-def test_a_step_that_was_made_twice_counts_once_and_a_restored_line_has_no_time(tmp_path):
-    rows = [metrics(1), metrics(2), metrics(2)]
-    run = read_run(write_run(tmp_path / "run", rows=rows))
-    assert (run.tokens(), run.damaged) == (2000.0, {"metrics.jsonl": 1})
-    rows[0].pop("timing_s/step")
-    run = read_run(write_run(tmp_path / "run", rows=rows[:2]))
-    assert run.minutes() is None
-
-
-def test_a_folder_that_is_no_run_is_refused(tmp_path):
-    with pytest.raises(DataError, match="is not the folder of a run"):
-        read_run(tmp_path)
-
-
-def test_the_problems_behind_an_accuracy_are_counted_where_all_were_used(tmp_path):
-    files = [str(tmp_path / "one.parquet"), str(tmp_path / "two.parquet")]
-    for file, sources in zip(files, (["tiny/hard"] * 3, ["tiny/easy", "tiny/hard"]), strict=True):
-        pq.write_table(pa.table({"data_source": sources}), file)
-    run = read_run(write_run(tmp_path / "run", rows=[metrics(1)]))
-    for given, limit, count in [
-        (files, -1, 4),
-        (files[0], None, 3),
-        (files, 2, 0),
-        ([*files, "gone.parquet"], -1, 0),
-        (None, -1, 0),
-    ]:
-        run.config["data"] = {"val_files": given, "val_max_samples": limit}
-        assert num_problems(run, "tiny/hard") == count
 
 
 def test_records_are_compared_by_step_and_problem_without_their_times(tmp_path):
@@ -100,16 +62,6 @@ def test_records_are_compared_by_step_and_problem_without_their_times(tmp_path):
     assert (same.num_steps, same.of_steps) == (2, 3)
     with pytest.raises(DataError, match="no step in common"):
         compare_records(first, write("c", (9, "p", 10, 0.1)))
-    # What only one of them sampled is not equal: p of both, q of the one, r and s of the other.
-    third = write("d", (1, "p", 10, 0.1), (1, "r", 20, 0.1), (1, "s", 20, 0.1))
-    same = compare_records(first, third)
-    assert (same.num_prompts, same.num_equal, same.first_step) == (4, 1, 1)
-    # A problem twice in a step, in either order.
-    twice = write("e", (1, "p", 10, 0.1), (1, "p", 11, 0.1))
-    other = write("f", (1, "p", 11, 0.1), (1, "p", 10, 0.1))
-    once = write("g", (1, "p", 11, 0.1))
-    assert compare_records(twice, other).num_equal == 1
-    assert compare_records(twice, once).num_equal == 0
 
 
 def test_the_report_says_whether_two_runs_sampled_the_same(tmp_path, capsys):

@@ -1,13 +1,11 @@
 """Tables, samples and figures of training runs on a terminal."""
 
-import json
-
 import pyarrow as pa
 import pyarrow.parquet as pq
 from ends import code_of
 from page_runs import metrics, sample, write_run
 
-from recipe.study.report_command import draw_learning, main, training_table
+from recipe.study.report_command import main, training_table
 from recipe.study.runs import read_run
 
 
@@ -43,15 +41,6 @@ def test_a_folder_or_a_source_that_is_not_there_is_one_line(tmp_path, capsys):
         assert error[-1].startswith("error: ") and said in error[-1]
 
 
-def test_the_figure_is_the_same_for_the_same_runs(tmp_path):
-    runs = [read_run(run_with(tmp_path / name, method=name)) for name in ("sage", "grpo")]
-    texts = []
-    for name in ("one.svg", "two.svg"):
-        draw_learning(runs, "tiny/hard", tmp_path / name)
-        texts.append((tmp_path / name).read_text())
-    assert texts[0] == texts[1] and ">sage</text>" in texts[0] and "\nL " not in texts[0]
-
-
 def test_samples_are_a_few_lines_each_the_newest_last_and_escaped(tmp_path, capsys):
     rows = [
         sample(step, "p", (1, "correct", "so\n\x1b[2J 5"), why=["leaked"]) for step in range(30)
@@ -67,10 +56,3 @@ def test_samples_are_a_few_lines_each_the_newest_last_and_escaped(tmp_path, caps
     assert lines[-1] == "2 samples shown; by reason there are: leaked 30, random 1"
     assert main(["samples", folder, "--step", "77"]) == 0
     assert capsys.readouterr().out == "0 samples shown; by reason there are: none\n"
-
-
-def test_the_commands_of_an_evaluation_say_what_is_missing(tmp_path, capsys):
-    (tmp_path / "run.json").write_text(json.dumps({}))
-    for arguments in (["evaluation", str(tmp_path)], ["compare", str(tmp_path), str(tmp_path)]):
-        assert code_of(main, arguments) == 2
-        assert "results.json is missing" in capsys.readouterr().err

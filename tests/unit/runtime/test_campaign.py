@@ -1,7 +1,6 @@
 """A campaign: its file, and what its command makes, makes again, and does not make again."""
 
 import json
-import os
 import shutil
 import signal
 import subprocess
@@ -144,7 +143,7 @@ def test_one_campaign_at_a_time_writes_in_a_folder(tmp_path):
     assert not (tmp_path / "campaign.yaml").exists()
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
 def test_a_campaign_that_is_ended_leaves_no_run_behind(tmp_path, number):
     code = (
         "import sys; from pathlib import Path\n"
@@ -164,18 +163,6 @@ def test_a_campaign_that_is_ended_leaves_no_run_behind(tmp_path, number):
         finally:
             process.kill()
     wait_for(lambda: not any(is_alive(int(path.read_text())) for path in pids))
-
-
-def test_runs_side_by_side_share_the_processors_unless_told_otherwise(tmp_path, monkeypatch):
-    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
-    threads = str(max(1, (os.cpu_count() or 1) // 2))
-    for name, at_once, given, expected in (
-        ("one", 1, None, ""), ("two", 2, None, threads), ("own", 2, "7", "7")
-    ):  # fmt: skip
-        if given:
-            monkeypatch.setenv("OMP_NUM_THREADS", given)
-        make(write(tmp_path, a=[]), tmp_path / name, at_once)
-        assert (tmp_path / name / "a/seed-1/threads").read_text() == expected
 
 
 def test_a_dry_run_and_a_check_start_nothing(tmp_path, capsys):
