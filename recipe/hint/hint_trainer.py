@@ -1,7 +1,57 @@
-"""Re-export the names that users of the release import; see ``adapter/trainer.py``."""
+"""Add per-problem state to verl's trainers: send it with each prompt, take a record back."""
 
-from recipe.hint.adapter.trainer import TRAINERS, HintTrainerSync
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import gc
+import json
+from collections import Counter
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import transfer_queue as tq
+from omegaconf import DictConfig
+from verl.trainer.ppo.v1 import (
+    PPOTrainerColocateAsync,
+    PPOTrainerSeparateAsync,
+    PPOTrainerSync,
+)
+from verl.utils import tensordict_utils as tu
+
+from recipe.hint import metrics as hint_metrics
+from recipe.hint.adapter.credit import CreditMixin
+from recipe.hint.adapter.dataset import use_row_dataset
+from recipe.hint.adapter.models import ask_for_models, read_base_of_adapter
+from recipe.hint.adapter.sampling_guard import clean_restored_queue, guard
+from recipe.hint.adapter.store import RECORD_FIELD, SAMPLE_FIELD, STATE_FIELD
+from recipe.hint.conversations import TURN_FACTS, mean_facts
 from recipe.hint.prompt import ANSWER_SYSTEM_PROMPT, HINT_SYSTEM_PROMPT, HINT_USER_PROMPT_TEMPLATE
+from recipe.hint.record import PromptRecord
+from recipe.hint.reward_tracker import RewardTracker
+from recipe.hint.samples import choose_samples
+from recipe.hint.settings import build_method, settings_of
+from recipe.problems.schema import problem_from_row
+from recipe.run.checkpoints import (
+    STATE_FILE,
+    digests_of_run,
+    drop_old,
+    empty_step,
+    is_within,
+    mark_complete,
+    point_at,
+    repair_pointer,
+    step_folder,
+)
+from recipe.run.errors import ConfigError
+from recipe.run.reporter import StepReporter
+from recipe.run.resume import lacks_validation
+from recipe.run.run_folder import METRICS_FILE, RunFolder, plain
+from recipe.run.watchdog import NO_ANSWER, Limited, Liveness, Watchdog, ready
+from recipe.run.whole_file import whole_file, write_whole
 
 __all__ = [
     "ANSWER_SYSTEM_PROMPT",
@@ -10,3 +60,318 @@ __all__ = [
     "TRAINERS",
     "HintTrainerSync",
 ]
+
+# Phases of the driver: what the error names, the setting of the limit, and its verb.
+_LIMITS = {
+    "backends": ("a backend of trainer.logger", "save_s", NO_ANSWER),
+    "loader": ("the data loader", "answer_s", NO_ANSWER),
+    "save": ("saving the checkpoint", "save_s"),
+    "start": ("start-up of the trainer and the vLLM replicas", "start_s"),
+    "stop": ("stopping the vLLM replicas", "sync_s"),
+    "sync": ("the weight sync from the trainer to the vLLM replicas", "sync_s"),
+    "update": ("the update on the trainer's devices", "update_s"),
+}
+# What `problem_from_row` needs to give a problem's id; it refuses a row without a ground truth.
+_ID_COLUMNS = {"raw_prompt", "problem", "question", "reward_model", "extra_info", "answer"}
+
+
+class HintMixin(CreditMixin):
+    """What the recipe adds to any of verl's trainers."""
+
+    replay_buffer: Any  # guarded: it has the checks of `sampling_guard`
+    watchdog: Watchdog  # the task runner's
+    # Sums up what the later turns of conversations change; the task runner's.
+    turn_metrics: Callable[[Any], dict[str, float]] = staticmethod(lambda facts_P: {})
+
+    def __init__(self, config: DictConfig) -> None:
+        self.hint = settings_of(config)
+        self.tracker = RewardTracker()
+        self.folder = RunFolder(self.hint.run_dir)
+        self._method = build_method(config.trainer, self.hint)
+        ask_for_models(config, self._method)
+        read_base_of_adapter(config)
+        self._reporter: StepReporter | None = None
+        self._digests: dict[str, Any] = {}  # of the files that the run is made with
+        self._records_of_step: list[PromptRecord] = []
+        self._samples_of_step: dict[str, bytes] = {}
+        self._metrics_of_step: dict[str, Any] = {}
+        self._sent_step, self._num_sent = -1, Counter[str]()  # problem -> prompts of that step
+        # Limits that begin in one of verl's hooks and end in another.
+        self._update_limit = contextlib.ExitStack()  # `on_sample_end` to the end of `_step_once`
+        self._opening_limit = contextlib.ExitStack()  # `fit` to the assignment of `logger`
+        super().__init__(config)
+
+    def _init_dataloader(self) -> None:
+        """Build verl's; the run's last step, which saves, is in its last epoch at the latest."""
+        use_row_dataset(self.config)
+        super()._init_dataloader()
+        by_epochs = self.steps_per_epoch * self.config.trainer.total_epochs
+        if self.total_training_steps > by_epochs:
+            self.total_training_steps = by_epochs
+            for part in (self.config.actor_rollout_ref.actor, self.config.critic):
+                part.optim.total_training_steps = by_epochs * self.parameter_sync_step
+
+    # -- submit: a problem's state travels with its prompt --------------------------------------
+
+    def _fetch_one_gen_batch(self) -> Any:
+        with self._limit("loader"):
+            batch = super()._fetch_one_gen_batch()
+        if self.global_steps != self._sent_step:
+            self._sent_step, self._num_sent = self.global_steps, Counter()
+        # Once for each column: every access to `batch[name]` builds all of it.
+        names = sorted(_ID_COLUMNS & set(batch.keys()))
+        uids, *columns = (
+            [tu.unwrap_non_tensor_data(value) for value in batch[name]] for name in ("uid", *names)
+        )
+        uids = self.replay_buffer.in_order(self.global_steps, uids)
+        tu.assign_non_tensor_stack(batch, "uid", uids)
+        states = []
+        for values in zip(*columns, strict=True):
+            name = problem_from_row(dict(zip(names, values, strict=True))).id
+            repeat, self._num_sent[name] = self._num_sent[name], self._num_sent[name] + 1
+            known = {"repeat": repeat, "sent_step": self.global_steps}
+            states.append(dataclasses.asdict(self.tracker.state(name)) | known)
+        tu.assign_non_tensor_stack(batch, STATE_FIELD, states)
+        return batch
+
+    # -- collect: records -> tracker, metrics, file ---------------------------------------------
+
+    def step(self, metrics: dict, timing_raw: dict) -> Any:
+        """Run verl's step: one update, or ``parameter_sync_step`` of them on a share each.
+
+        Our metrics are added after all updates: verl would average the counts of the shares.
+        """
+        self._records_of_step = records = []
+        self._samples_of_step = {}
+        self._metrics_of_step = metrics
+        batch = super().step(metrics, timing_raw)
+        failed, stale, filtered = (
+            metrics.get(f"training/{reason}/evicted_samples", 0)
+            for reason in ("rollout_failure", "off_policy", "filter_groups")
+        )
+        # `failed` counts those that an asynchronous mode has replaced by another prompt.
+        missing = self.config.data.train_batch_size - len(records)
+        counts = {"failed": missing + failed, "stale": stale, "filtered": filtered}
+        facts_by_uid = {each.uid: mean_facts(each.conversations) for each in records}
+        how = {"settings": self.hint.samples, "seed": self.hint.seed, "step": self.global_steps}
+        self.folder.append_samples(choose_samples(records, self._samples_of_step, **how))
+        for prefix, values in (
+            ("hint", {f"{name}_prompts": float(value) for name, value in counts.items()}),
+            ("hint", self._method.metrics()),
+            ("hint", hint_metrics.step_metrics(records, self._method.max_level)),
+            ("verify", hint_metrics.verify_metrics(records)),
+            ("reward_tracking", self.tracker.metrics()),
+            ("turns", self.turn_metrics(facts_by_uid) | hint_metrics.guide_metrics(records)),
+        ):
+            metrics.update({f"{prefix}/{name}": value for name, value in values.items()})
+        return batch
+
+    def _step_once(self, metrics: dict, timing_raw: dict, sample_batch_size: int) -> Any:
+        with self._update_limit:
+            batch = super()._step_once(metrics, timing_raw, sample_batch_size)
+        # On the first rows; padding copies one.
+        first = [key for key in batch.keys if key.endswith("_0_0") and not key.startswith("pad")]
+        read = self._read(first, batch.partition_id)
+        self._samples_of_step.update({record.uid: sample for record, sample in read})
+        records = list({record.uid: record for record, _ in read}.values())
+        self.tracker.update(records)
+        self.folder.append_records(record.as_json() for record in records)
+        self._records_of_step.extend(records)
+        return batch
+
+    def _learn_of_discarded(self, keys: list[str], partition: str) -> None:
+        """Update the tracker with groups that do not train."""
+        records = [record for record, _ in self._read(keys, partition)]
+        self.tracker.update(records, train=False)
+
+    def _read(self, keys: list[str], partition: str) -> list[tuple[PromptRecord, bytes]]:
+        """Return the record and the sample that each of these rows carries."""
+        data = tq.kv_batch_get(keys=keys, partition_id=partition, select_fields=["extra_fields"])
+        extras: list[Any] = [tu.unwrap_non_tensor_data(extra) for extra in data["extra_fields"]]
+        records = (PromptRecord.from_json(extra[RECORD_FIELD]) for extra in extras)
+        # The step it trains in; in the async modes it was sampled earlier.
+        return [
+            (dataclasses.replace(record, step=self.global_steps), extra[SAMPLE_FIELD])
+            for record, extra in zip(records, extras, strict=True)
+        ]
+
+    def _val_metrics_update(
+        self,
+        data_sources: list,
+        sample_uids: list,
+        reward_extra_infos_dict: dict,
+        sample_turns: list,
+        expected_acc_counts: dict | None = None,
+    ) -> dict[str, float]:
+        """Return verl's metrics, and for a method with turns how its answers change.
+
+        Without the counts that verl expects, prompts that failed are left out; with them they are
+        wrong. They are reported apart.
+        """
+        infos = reward_extra_infos_dict
+        own = {name: each for name, each in infos.items() if name not in TURN_FACTS}
+        metrics = super()._val_metrics_update(data_sources, sample_uids, own, sample_turns)
+        by_source: dict[str, dict[str, list]] = {}
+        if set(TURN_FACTS) <= infos.keys():
+            for row, (source, uid) in enumerate(zip(data_sources, sample_uids, strict=True)):
+                facts = {name: infos[name][row] for name in TURN_FACTS}
+                by_source.setdefault(source, {}).setdefault(uid, []).append(facts)
+        for source, facts_P in by_source.items():
+            found = self.turn_metrics(facts_P)
+            metrics |= {f"val-turns/{source}/{name}": value for name, value in found.items()}
+        return metrics
+
+    # -- waiting with a limit -------------------------------------------------------------------
+
+    def _limit(self, name: str) -> Any:
+        what, setting, *fault = _LIMITS[name]
+        limit_s = getattr(self.hint.watchdog, setting)
+        more = {"fault": fault[0]} if fault else {}
+        return self.watchdog.phase(what, limit_s, f"hint.watchdog.{setting}", **more)
+
+    def _build_replay_buffer(self) -> Any:
+        batch_size = self.config.data.train_batch_size
+        return guard(
+            super()._build_replay_buffer(),
+            self.hint.watchdog.progress_s,
+            batch_size=batch_size,
+            max_filtered=self.config.algorithm.filter_groups.max_num_gen_batches * batch_size,
+            say=self.folder.say,
+            on_discard=self._learn_of_discarded,
+        )
+
+    def fit(self, agent_loop_manager: Any) -> None:
+        """Run verl's training loop."""
+        liveness = Liveness(limit_s=self.hint.watchdog.answer_s, on_fault=self.watchdog.end)
+        liveness.add_servers(self._rollout_server_managers())
+        liveness.add_queue(self.config.transfer_queue)
+        for number, worker in enumerate(agent_loop_manager.agent_loop_workers):
+            liveness.add(f"agent-loop worker {number}", worker.ping.remote)
+        for rank, worker in enumerate(self.actor_rollout_wg.workers):
+            liveness.add(f"trainer rank {rank}", ready(worker), may_be_busy=True)
+        with liveness.watching(), self._opening_limit:
+            self._opening_limit.enter_context(self._limit("backends"))
+            super().fit(agent_loop_manager)
+
+    def _setup(self) -> None:
+        with self._limit("start"):
+            self._digests = digests_of_run(self.config)
+            super()._setup()
+            self.val_dataloader = Limited(self.val_dataloader, partial(self._limit, "loader"))
+        # Keep objects that live for the whole run out of full garbage collections, which would take
+        # half a second each, in the middle of a step.
+        gc.freeze()
+
+    def on_sample_end(self) -> None:
+        with self._limit("stop"):
+            super().on_sample_end()
+        # The rollouts before it have their own limit (`guard`).
+        self._update_limit.enter_context(self._limit("update"))
+
+    def on_init_end(self) -> None:
+        with self._limit("sync"):
+            super().on_init_end()
+        if self.config.trainer.get("val_only", False):
+            return
+        root = Path(self.config.trainer.default_local_dir)
+        if self.global_steps == 0 and (root.is_dir() or self.config.trainer.save_freq > 0):
+            # A run killed in its first save, or before, must begin at step 1 again.
+            root.mkdir(parents=True, exist_ok=True)
+            point_at(root, 0)
+        self.folder.begin_after(self.global_steps)
+        if self._resumed_from and is_within(root, self._resumed_from):
+            self.folder.restore_metrics(self.global_steps, self._resumed_from)
+            if lacks_validation(self.config, self.global_steps, self.total_training_steps):
+                self.config.trainer.val_before_train = True
+
+    def on_step_end(self) -> None:
+        with self._limit("sync"):
+            super().on_step_end()
+
+    # -- state ----------------------------------------------------------------------------------
+
+    def _save_checkpoint(self) -> None:
+        root = self.config.trainer.default_local_dir
+        folder = step_folder(root, self.global_steps)
+        with self._limit("save"):
+            folder.mkdir(parents=True, exist_ok=True)
+            empty_step(root, self.global_steps)
+            with whole_file(folder / STATE_FILE) as file:
+                np.savez_compressed(file, **self.tracker.state_dict())
+            # verl logs a step after its save and weight sync: one killed in between lacks the line.
+            write_whole(folder / METRICS_FILE, json.dumps(plain(self._metrics_of_step)))
+            super()._save_checkpoint()
+            self.folder.settle()
+            mark_complete(root, self.global_steps, needs=("actor",), **self._digests)
+            keep = self.config.trainer.max_actor_ckpt_to_keep
+            drop_old(root, self.global_steps, keep, spared=self._resumed_from)
+
+    def _load_checkpoint(self) -> None:
+        trainer = self.config.trainer
+        if trainer.resume_mode == "auto":
+            repair_pointer(trainer.default_local_dir)
+        super()._load_checkpoint()
+        if self.global_steps == 0:
+            return
+        if self.trainer_mode != "sync":  # only asynchronous modes keep a queue
+            clean_restored_queue()
+        folder = step_folder(trainer.default_local_dir, self.global_steps)
+        if trainer.resume_mode == "resume_path":
+            folder = Path(trainer.resume_from_path)
+        try:
+            with np.load(folder / STATE_FILE, allow_pickle=False) as state:
+                self.tracker.load_state_dict(dict(state))
+        except (OSError, ValueError) as error:
+            raise ConfigError(
+                f"{folder / STATE_FILE}: {error}; this recipe did not write the checkpoint. Give "
+                f"its weights as actor_rollout_ref.model.path with trainer.resume_mode=disable"
+            ) from error
+        self._resumed_from = folder
+        if is_within(trainer.default_local_dir, folder):
+            # Resumed by path: later records are dropped, so later checkpoints must not count.
+            point_at(trainer.default_local_dir, self.global_steps)
+        self.folder.say(f"resumed from step {self.global_steps} ({folder})")
+
+    # -- reporting ------------------------------------------------------------------------------
+
+    @property
+    def logger(self) -> Any:
+        """verl's Tracking, with the project's console and metrics file in front of it."""
+        return self._reporter
+
+    @logger.setter
+    def logger(self, tracking: Any) -> None:
+        self._opening_limit.close()
+        limit, steps = partial(self._limit, "backends"), self.total_training_steps
+        self._reporter = StepReporter(tracking, self.folder, steps, limit)
+
+
+class HintTrainerSync(HintMixin, PPOTrainerSync):
+    """Roll out, train, sync weights, in turn."""
+
+
+class HintTrainerColocateAsync(HintMixin, PPOTrainerColocateAsync):
+    """Rollouts of later prompts stop during an update, on the same devices, and continue after."""
+
+
+class HintTrainerSeparateAsync(HintMixin, PPOTrainerSeparateAsync):
+    """Rollouts on separate devices, and on the trainer's while it is idle."""
+
+    def switch_to_rollout(self, *args: Any, **kwargs: Any) -> None:
+        """Sync the trainer's own replicas and let them generate, as verl does."""
+        with self._limit("sync"):
+            parent: Any = super()  # verl's decorator hides the type of the class
+            parent.switch_to_rollout(*args, **kwargs)
+
+    def switch_to_trainer(self) -> None:
+        """Stop the trainer's own replicas, as verl does; their prompts go to the others."""
+        with self._limit("stop"):
+            parent: Any = super()
+            parent.switch_to_trainer()
+
+
+TRAINERS = {
+    "sync": HintTrainerSync,
+    "colocate_async": HintTrainerColocateAsync,
+    "separate_async": HintTrainerSeparateAsync,
+}

@@ -22,7 +22,7 @@ from recipe.run.watchdog import NO_ANSWER, Watchdog, queue_controller, sentence_
 from recipe.run.whole_file import claimed, write_whole
 
 # The recipe's parts, by name: importing them takes seconds, which the command need not wait.
-TRAINERS = "recipe.hint.adapter.trainer.TRAINERS"
+TRAINERS = "recipe.hint.hint_trainer.TRAINERS"
 MANAGER = "recipe.hint.adapter.worker.HintManager"
 REGISTER_SERVERS = "recipe.hint.adapter.rollout_server.register"
 DRIVER_LOCK = ".driver.lock"

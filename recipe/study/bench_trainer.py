@@ -13,11 +13,11 @@ from verl.trainer.ppo.v1 import PPOTrainerSync
 from verl.trainer.ppo.v1.agent_loop_tq import AgentLoopManagerTQ
 from verl.utils.dataset.rl_dataset import collate_fn
 
-from recipe.hint.adapter import trainer
+from recipe.hint import hint_trainer
 from recipe.hint.adapter.engine import VllmEngine
 from recipe.hint.adapter.hint_sources import guarded_source
-from recipe.hint.adapter.trainer import HintMixin
 from recipe.hint.adapter.worker import HintWorker
+from recipe.hint.hint_trainer import HintMixin
 from recipe.hint.record import Outcome
 from recipe.hint.reward_tracker import RewardTracker
 from recipe.hint.rollout import RolloutParts
@@ -58,7 +58,7 @@ class BenchRunner(HintTaskRunner):
 
     def run(self, config: DictConfig) -> dict[str, Any]:
         """Run all rounds; what they cost is in the run's folder."""
-        trainer.TRAINERS["sync"] = BenchTrainerSync
+        hint_trainer.TRAINERS["sync"] = BenchTrainerSync
         return super().run(config)
 
 

@@ -19,7 +19,7 @@ from verl.trainer.ppo.v1 import PPOTrainer, PPOTrainerSeparateAsync
 from verl.trainer.ppo.v1.utils import MetricsAggregator
 from verl.utils import fsdp_utils
 
-from recipe.hint.adapter.trainer import TRAINERS
+from recipe.hint.hint_trainer import TRAINERS
 from recipe.laptop import transfer as cpu_transfer
 from recipe.laptop.transfer import BACKEND, GlooCheckpointEngine, Meeting
 
@@ -231,7 +231,7 @@ def test_the_metrics_of_a_step_count_the_records_of_all_its_updates(monkeypatch)
 
     monkeypatch.setattr(PPOTrainer, "step", two_updates)
     monkeypatch.setattr(
-        "recipe.hint.adapter.trainer.hint_metrics.step_metrics",
+        "recipe.hint.hint_trainer.hint_metrics.step_metrics",
         lambda records, max_level: {"prompts": float(len(records))},
     )
     trainer = SEPARATE.__new__(SEPARATE)
@@ -242,13 +242,13 @@ def test_the_metrics_of_a_step_count_the_records_of_all_its_updates(monkeypatch)
     sampled = []
     trainer.hint = SimpleNamespace(samples=None, seed=1)
     monkeypatch.setattr(
-        "recipe.hint.adapter.trainer.choose_samples",
+        "recipe.hint.hint_trainer.choose_samples",
         lambda *given, **_: sampled.append(given) or ["row"],
     )
     written = []
     trainer.folder = SimpleNamespace(append_samples=written.extend)
     monkeypatch.setattr(
-        "recipe.hint.adapter.trainer.hint_metrics.verify_metrics",
+        "recipe.hint.hint_trainer.hint_metrics.verify_metrics",
         lambda records: {"ungraded": float(len(records))},
     )
     metrics = {}

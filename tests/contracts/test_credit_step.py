@@ -4,8 +4,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-import torch
-from credit_trainer import Queue, Trainer, filled, score
+from credit_trainer import Trainer, filled, score
 from transfer_queue import KVBatchMeta
 from verl.trainer.ppo.v1 import PPOTrainerSync
 
@@ -111,26 +110,6 @@ def test_a_step_in_shares_counts_all_its_rows_and_tells_the_critic_as_it_is_at_t
     assert metrics["credit/solver_t2/explained_variance"] == 0.0
     assert metrics["critic/replay"] == 20.0
     assert metrics["critic/q_loss"] == 1.0
-
-
-def rewarded(monkeypatch, *groups):
-    """The advantages by group that a step of GRPO computes from its rows' rewards."""
-    queue = Queue(monkeypatch)
-    for name, rewards in zip("abc", groups, strict=False):
-        for row, reward in enumerate(rewards):
-            scores = torch.zeros(2 + row)  # rows of several lengths
-            scores[-1] = reward
-            fields = {"response_mask": torch.ones_like(scores), "old_log_probs": -scores}
-            queue.rows[f"{name}_{row}_0"] = {"uid": name, "rm_scores": scores, **fields}
-    keys = list(queue.rows)
-    batch = KVBatchMeta(partition_id="train", keys=keys, tags=[{} for _ in keys])
-    Trainer(Grpo())._compute_advantage(batch, {})
-    found = {}
-    for key in keys:
-        row = queue.rows[key]
-        assert torch.equal(row["advantages"], row["returns"])
-        found.setdefault(key[0], []).append(row["advantages"].tolist())
-    return list(found.values())
 
 
 @pytest.mark.parametrize("reward", [1.3, 0.3, 0.8, 0.9, 0.1, 1.0, 0.0])

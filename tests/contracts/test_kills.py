@@ -9,7 +9,7 @@ from omegaconf import OmegaConf
 from verl.trainer.ppo.v1 import PPOTrainerSync
 from verl.utils.checkpoint.checkpoint_manager import find_latest_ckpt_path
 
-from recipe.hint.adapter.trainer import TRAINERS
+from recipe.hint.hint_trainer import TRAINERS
 from recipe.run.checkpoints import (
     STATE_FILE,
     mark_complete,

@@ -22,7 +22,7 @@ from verl.utils import tensordict_utils as tu
 from verl.utils.checkpoint.checkpoint_manager import find_latest_ckpt_path
 from verl.utils.tracking import Tracking
 
-from recipe.hint.adapter.trainer import TRAINERS, HintMixin
+from recipe.hint.hint_trainer import TRAINERS, HintMixin
 from recipe.hint.reward_tracker import RewardTracker
 from recipe.hint.schema import ProblemState
 from recipe.run.checkpoints import (
@@ -51,8 +51,7 @@ HOOKS = {
     "on_step_end",
     "step",
 }
-OWN = {"_learn_of_discarded", "_limit", "_read"}
-OWN |= {"_records_of", "logger", "turn_metrics"}
+OWN = {"_learn_of_discarded", "_limit", "_read", "logger", "turn_metrics"}
 MODES = pytest.mark.parametrize("mode", sorted(TRAINERS))
 
 

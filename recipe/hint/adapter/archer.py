@@ -19,8 +19,7 @@ from recipe.hint.credit.turn_level import LAST, next_rows
 from recipe.hint.schema import seed_at
 
 HEADS = ("q1", "q2", "v1", "v2")
-AT_END = ("target_lag", "replay")  # numbers of the last update; the others are means
-_PLAIN = 0.5  # the expectile that is the mean
+_MEAN = 0.5  # the expectile that is the mean
 
 
 class UtteranceLearner:
@@ -30,19 +29,12 @@ class UtteranceLearner:
         settings: How it learns.
         workers: verl's worker group of ``UtteranceCriticWorker``.
         seed: Of the draws from the replay buffer.
-        num_processes: Batches are multiples of it.
     """
 
-    def __init__(
-        self, settings: UtteranceCriticSettings, workers: Any, *, seed: int, num_processes: int
-    ) -> None:
+    def __init__(self, settings: UtteranceCriticSettings, workers: Any, *, seed: int) -> None:
         self.replay = ReplayBuffer(settings.capacity)
-        self._settings = settings
-        self._workers = workers
-        self._seed = seed
-        self._num_processes = num_processes
-        self._step, self._calls = -1, 0
-        workers.set_loss_fn(partial(utterance_loss, expectile=settings.expectile or _PLAIN))
+        self._settings, self._workers, self._seed = settings, workers, seed
+        workers.set_loss_fn(partial(utterance_loss, expectile=settings.expectile or _MEAN))
 
     def learn(self, fresh: Sequence[Transition], step: int) -> dict[str, float]:
         """Keep the transitions of a step, then update Q, V and the slow target.
@@ -59,14 +51,10 @@ class UtteranceLearner:
         self.replay.add(fresh)
         by_update: list[dict[str, float]] = []
         lag, size = 0.0, 1.0
-        # A step of several shares learns from each of them: no draw of it is repeated.
-        self._calls = self._calls + 1 if step == self._step else 0
-        self._step, first = step, self._calls * self._settings.updates
-        for update in range(first, first + self._settings.updates):
-            drawn = self.replay.draw(
-                self._settings.batch_size, seed_at(self._seed, "replay", step, update)
-            )
-            by_update.append(self._update(drawn, fresh, seed_at(self._seed, "fresh", step, update)))
+        for update in range(self._settings.updates):
+            seeds = (seed_at(self._seed, what, step, update) for what in ("replay", "fresh"))
+            drawn = self.replay.draw(self._settings.batch_size, next(seeds))
+            by_update.append(self._update(drawn, fresh, next(seeds)))
             of_processes = np.array(self._workers.soft_update(self._settings.tau))  # (processes, 2)
             lag, size = of_processes.sum(axis=0)
         means = {name: float(np.mean([each[name] for each in by_update])) for name in by_update[0]}
@@ -80,28 +68,25 @@ class UtteranceLearner:
         self, drawn: Sequence[Transition], fresh: Sequence[Transition], seed: int
     ) -> dict[str, float]:
         """Regress Q on what was drawn; V on this step's utterances, or on the drawn ones too."""
-        settings = self._settings
-        valued = list(drawn)
-        if settings.expectile is None:
-            chosen = np.random.default_rng(seed).integers(len(fresh), size=len(drawn))
+        valued, count = list(drawn), len(drawn)
+        if self._settings.expectile is None:
+            chosen = np.random.default_rng(seed).integers(len(fresh), size=count)
             valued = [fresh[index] for index in chosen]
-        ahead = [each for each in drawn if not each.is_done]
-        next_states = [_state_alone(each) for each in ahead]
-        # One pass of the slow target: Q of what V learns from, Q of what was drawn, V ahead.
-        asked = [*valued, *drawn, *next_states]
-        slow = self._evaluate(self._workers.infer_target, asked)  # (asked, 4)
-        count = len(drawn)
-        slow_q_N2, next_values = slow[count : 2 * count, :2], slow[2 * count :, 2:]
         is_done_N = np.array([each.is_done for each in drawn])
+        # The next states, each with an utterance of one token, which V does not see.
+        states = [each.next_state_T for each in drawn if not each.is_done]
+        ahead = [Transition(state, state[:1], 0.0, state[:0], 0) for state in states]
+        # One pass of the slow target: Q of what V learns from, Q of what was drawn, V ahead.
+        slow = self._evaluate(self._workers.infer_target, [*valued, *drawn, *ahead])  # (asked, 4)
         next_values_N2 = np.zeros((count, 2))
-        next_values_N2[~is_done_N] = next_values
+        next_values_N2[~is_done_N] = slow[2 * count :, 2:]
         rewards_N = np.array([each.reward for each in drawn])
-        targets_N2 = q_targets(rewards_N, next_values_N2, is_done_N, settings.gamma)
+        targets_N2 = q_targets(rewards_N, next_values_N2, is_done_N, self._settings.gamma)
         rows = self._filled([*drawn, *valued])
-        of_q, of_v = np.full((2, len(rows), 2), np.nan)  # NaN: a row has no such target
-        of_q[:count] = targets_N2
-        of_v[count : 2 * count] = slow[:count, :2]
-        rows["q_targets"], rows["v_targets"] = _tensor(of_q), _tensor(of_v)
+        of_q, of_v = torch.full((2, len(rows), 2), torch.nan)  # NaN: a row has no such target
+        of_q[:count] = torch.from_numpy(targets_N2)
+        of_v[count : 2 * count] = torch.from_numpy(slow[:count, :2])
+        rows["q_targets"], rows["v_targets"] = of_q, of_v
         tu.assign_non_tensor(
             rows,
             temperature=1.0,
@@ -113,7 +98,8 @@ class UtteranceLearner:
         )
         metrics = tu.get(self._workers.train_mini_batch(rows).get(), "metrics")
         means = {name: float(np.mean(metrics[name])) for name in ("q_loss", "v_loss", "grad_norm")}
-        return means | {"td_error": float(np.abs(targets_N2 - slow_q_N2).mean())}
+        td_error = np.abs(targets_N2 - slow[count : 2 * count, :2]).mean()
+        return means | {"td_error": float(td_error)}
 
     def _evaluate(self, ask: Any, transitions: Sequence[Transition]) -> np.ndarray:
         rows = self._filled(transitions)
@@ -127,9 +113,28 @@ class UtteranceLearner:
         return found_N4[: len(transitions)].double().numpy()
 
     def _filled(self, transitions: Sequence[Transition]) -> TensorDict:
-        """Return the rows, filled up with the first to a multiple of the processes."""
-        missing = -len(transitions) % self._num_processes
-        return _batch([*transitions, *[transitions[0]] * missing])
+        """Return rows for verl's workers, filled up with the first to a multiple of them."""
+        missing = -len(transitions) % self._workers.world_size
+        filled = [*transitions, *[transitions[0]] * missing]
+        states = [torch.from_numpy(each.state_T.astype(np.int64)) for each in filled]
+        actions = [torch.from_numpy(each.action_T.astype(np.int64)) for each in filled]
+        both = [torch.cat(pair) for pair in zip(states, actions, strict=True)]
+        masks = [torch.ones_like(each) for each in actions]
+        columns = {
+            "prompts": states,
+            "responses": actions,
+            "input_ids": both,
+            "position_ids": [torch.arange(len(each)) for each in both],
+            "response_mask": masks,
+            "loss_mask": masks,
+        }
+        return TensorDict(
+            {
+                name: torch.nested.as_nested_tensor(each, layout=torch.jagged)
+                for name, each in columns.items()
+            },
+            batch_size=len(filled),
+        )
 
 
 def transitions_of(
@@ -161,39 +166,3 @@ def transitions_of(
         )
         for place, (row, after) in enumerate(zip(rows, next_rows(rows), strict=True))
     ]
-
-
-def _state_alone(transition: Transition) -> Transition:
-    """Return the next state with an utterance of one token, which V does not see."""
-    state_T = transition.next_state_T
-    return Transition(state_T, state_T[:1], 0.0, state_T[:0], transition.step)
-
-
-def _batch(transitions: Sequence[Transition]) -> TensorDict:
-    """Return rows as verl's workers take them."""
-    states = [_tokens(each.state_T) for each in transitions]
-    actions = [_tokens(each.action_T) for each in transitions]
-    both = [torch.cat(pair) for pair in zip(states, actions, strict=True)]
-    columns = {
-        "prompts": states,
-        "responses": actions,
-        "input_ids": both,
-        "position_ids": [torch.arange(len(each)) for each in both],
-        "response_mask": [torch.ones_like(each) for each in actions],
-        "loss_mask": [torch.ones_like(each) for each in actions],
-    }
-    return TensorDict(
-        {
-            name: torch.nested.as_nested_tensor(each, layout=torch.jagged)
-            for name, each in columns.items()
-        },
-        batch_size=len(transitions),
-    )
-
-
-def _tokens(token_ids_T: np.ndarray) -> torch.Tensor:
-    return torch.from_numpy(np.asarray(token_ids_T, dtype=np.int64))
-
-
-def _tensor(values: np.ndarray) -> torch.Tensor:
-    return torch.from_numpy(values).float()

@@ -6,7 +6,6 @@ import contextlib
 import dataclasses
 import itertools
 import math
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,17 +16,15 @@ import torch
 import transfer_queue as tq
 from tensordict import TensorDict
 from verl.protocol import DataProto
-from verl.trainer.ppo.core_algos import AdvantageEstimator
 from verl.trainer.ppo.utils import Role
 from verl.trainer.ppo.v1.trainer_base import PPOTrainer
 from verl.utils import tensordict_utils as tu
 from verl.utils.debug.metrics import calculate_debug_metrics
 from verl.workers.utils.padding import response_to_nested
 
-from recipe.hint.adapter.archer import AT_END, HEADS, UtteranceLearner, transitions_of
+from recipe.hint.adapter.archer import HEADS, UtteranceLearner, transitions_of
 from recipe.hint.adapter.critic import CriticWorker, UtteranceCriticWorker, turn_value_loss
 from recipe.hint.adapter.store import CREDIT_FIELD
-from recipe.hint.credit.archer import UtteranceCriticSettings
 from recipe.hint.credit.base import TokenStats
 from recipe.hint.credit.metrics import credit_metrics
 from recipe.hint.credit.rows import DROPPED, CreditRow
@@ -40,15 +37,13 @@ _Trainer = PPOTrainer if TYPE_CHECKING else object
 _FIELDS = ["response_mask", "old_log_probs", "ref_log_prob", "values", "extra_fields", "entropy"]
 # Metrics that compare vLLM with the trainer, and the columns that they need.
 _AGREEMENT_METRICS = ("training/rollout_probs_diff_", "training/rollout_actor_probs_")
-_EXACT = 1024  # sums of multiples of 1/1024 are exact in float32
 _AGREEMENT_FIELDS = ["responses", "response_mask", "old_log_probs", "rollout_log_probs"]
 
 
 class CreditMixin(_Trainer):
-    """Changes verl's step for methods with credit of their own.
+    """Changes verl's step for methods with credit of their own; for others it stays verl's.
 
-    Their rows are split evenly into as many updates as verl would make of G rows per prompt. For
-    all others the step stays verl's, except that GRPO's advantages lose their rounding.
+    Their rows are split evenly into as many updates as verl would make of G rows per prompt.
     """
 
     _method: Method
@@ -58,29 +53,19 @@ class CreditMixin(_Trainer):
     _num_processes: int
     _learner: UtteranceLearner | None = None
     _critic_heads: dict[str, dict[str, float]] = {}  # row's key -> Q and V, of this step
-    _shares: list[tuple[Any, ...]] = []  # what `credit_metrics` takes, of this step
-    _critic_at_end: dict[str, float] = {}  # of this step
     _resumed_from: Path | None = None
 
     def _init_resource_pool_mgr(self) -> None:
         super()._init_resource_pool_mgr()
         if Role.Critic in self.role_worker_mapping:
-            worker = UtteranceCriticWorker if self._utterance_critic else CriticWorker
+            is_of_utterances = self._method.needs.utterance_critic is not None
+            worker = UtteranceCriticWorker if is_of_utterances else CriticWorker
             self.role_worker_mapping[Role.Critic] = ray.remote(worker)
-
-    @property
-    def _utterance_critic(self) -> UtteranceCriticSettings | None:
-        return self._method.needs.utterance_critic
 
     def _setup(self) -> None:
         super()._setup()
-        if settings := self._utterance_critic:
-            self._learner = UtteranceLearner(
-                settings,
-                self.critic_wg,
-                seed=self.config.hint.seed,
-                num_processes=self.critic_wg.world_size,
-            )
+        if settings := self._method.needs.utterance_critic:
+            self._learner = UtteranceLearner(settings, self.critic_wg, seed=self.config.hint.seed)
             root = self.config.trainer.default_local_dir
             # The buffer of another run may hold other rewards, turns and prompts.
             if self._resumed_from and is_within(root, self._resumed_from):
@@ -97,16 +82,7 @@ class CreditMixin(_Trainer):
                 np.savez(file, **state)  # packing token ids takes minutes and saves a quarter
         super()._save_checkpoint()
 
-    def step(self, metrics: dict, timing_raw: dict) -> Any:
-        """Run verl's step, with metrics of all its rows: verl would average those of its shares."""
-        self._shares, self._critic_at_end = [], {}
-        batch = super().step(metrics, timing_raw)
-        if len(self._shares) > 1:
-            rows = [row for share in self._shares for row in share[0]]
-            numbers = (np.concatenate([share[at] for share in self._shares]) for at in (1, 2, 3))
-            metrics.update(credit_metrics(rows, *numbers))
-        metrics.update(self._critic_at_end)
-        return batch
+    # -- rows of an update ----------------------------------------------------------------------
 
     def _balance_batch(self, batch: Any, *args: Any, **kwargs: Any) -> Any:
         self._num_rows = len(batch)
@@ -126,17 +102,61 @@ class CreditMixin(_Trainer):
             return super()._get_required_batch_multiple(dp_size)
         self._num_processes = dp_size
         share = self.config.data.train_batch_size // self.parameter_sync_step
-        updates = self._num_updates = (
-            share // self.config.actor_rollout_ref.actor.ppo_mini_batch_size
-        )
+        updates = share // self.config.actor_rollout_ref.actor.ppo_mini_batch_size
         # A multiple for the critic too, whose sequences may be split otherwise than the actor's.
         size = math.lcm(dp_size, self.critic_wg.world_size if self.use_critic else 1)
         self._rows_per_update = math.ceil(self._num_rows / (updates * size)) * size
+        self._num_updates = updates
         return self._rows_per_update * updates
 
     def _update_actor(self, batch: Any, metrics: dict) -> Any:
         with self._sized_in_rows(self.actor_rollout_wg, "update_actor"):
             return super()._update_actor(batch, metrics)
+
+    def _update_critic(self, batch: Any, metrics: dict) -> Any:
+        if self._learner:  # before the advantages, as ArCHer does
+            return batch
+        with self._sized_in_rows(self.critic_wg, "train_mini_batch"):
+            return super()._update_critic(batch, metrics)
+
+    @contextlib.contextmanager
+    def _sized_in_rows(self, workers: Any, update: str) -> Iterator[None]:
+        """Have an update take rows with their padding, and divide by its real ones on average.
+
+        verl multiplies prompts by the group size. It has one number for the rows that an update
+        takes, which must be a multiple of the processes, and for those that losses which are means
+        over rows divide by: with padding a row would weigh less the more processes there are. One
+        number for all of a step, so that rows weigh alike.
+
+        Args:
+            workers: verl's worker group.
+            update: Name of its method that updates the weights by a batch.
+        """
+        if self._method.credit is None:
+            yield
+            return
+        rollout = self.config.actor_rollout_ref.rollout
+        nodes = (self.config.actor_rollout_ref.actor, self.config.critic)
+        before = rollout.n, *(node.ppo_mini_batch_size for node in nodes)
+        verls = getattr(workers, update)
+
+        def divided(batch: Any) -> Any:
+            batch.extra_info["global_batch_size"] = self._num_rows / self._num_updates
+            return verls(batch)
+
+        try:
+            rollout.n = 1
+            for node in nodes:
+                node.ppo_mini_batch_size = self._rows_per_update
+            setattr(workers, update, divided)
+            yield
+        finally:
+            setattr(workers, update, verls)
+            rollout.n = before[0]
+            for node, size in zip(nodes, before[1:], strict=True):
+                node.ppo_mini_batch_size = size
+
+    # -- what rows are worth --------------------------------------------------------------------
 
     def _compute_old_log_prob(self, batch: Any, metrics: dict) -> Any:
         """Compute verl's; compare with vLLM only what it sampled as the trainer computes.
@@ -145,14 +165,13 @@ class CreditMixin(_Trainer):
         them weight 1: given ones, and those of a temperature or top-p of their own.
         """
         batch = super()._compute_old_log_prob(batch, metrics)
-        keys, partition = batch.keys, batch.partition_id
-        tags = {keys[index]: batch.tags[index] for index in _real_rows(batch)}
-        apart = [key for key, tag in tags.items() if tag.get("is_not_compared")]
+        keys, partition, real = batch.keys, batch.partition_id, _real_rows(batch)
+        apart = [keys[at] for at in real if batch.tags[at].get("is_not_compared")]
         if not apart:
             return batch
         for name in [name for name in metrics if name.startswith(_AGREEMENT_METRICS)]:
             del metrics[name]
-        compared = [key for key, tag in tags.items() if not tag.get("is_not_compared")]
+        compared = [keys[at] for at in real if not batch.tags[at].get("is_not_compared")]
         if compared and self.config.actor_rollout_ref.rollout.calculate_log_probs:
             data = tq.kv_batch_get(
                 keys=compared, partition_id=partition, select_fields=_AGREEMENT_FIELDS
@@ -175,21 +194,13 @@ class CreditMixin(_Trainer):
         )
         real = _real_rows(batch)
         rows = _credit_rows(data, real)
-        prompts, responses = (
-            [each.numpy() for each in data[name].unbind()] for name in ("prompts", "responses")
-        )
-        fresh = transitions_of(
-            rows,
-            [prompts[index] for index in real],
-            [responses[index] for index in real],
-            self.global_steps,
-        )
+        tokens = {name: [each.numpy() for each in data[name].unbind()] for name in fields[:2]}
+        prompts, responses = ([tokens[name][at] for at in real] for name in fields[:2])
+        fresh = transitions_of(rows, prompts, responses, self.global_steps)
         # What a dropped conversation earned is unknown.
         known = [each for row, each in zip(rows, fresh, strict=True) if DROPPED not in row.facts]
         learnt = self._learner.learn(known, self.global_steps) if known else {}
         metrics.update({f"critic/{name}": value for name, value in learnt.items()})
-        at_end = {f"critic/{name}": learnt[name] for name in AT_END if name in learnt}
-        self._critic_at_end = at_end or self._critic_at_end
         heads_N4 = self._learner.heads_of(fresh)
         self._critic_heads = {
             batch.keys[index]: dict(zip(HEADS, heads.tolist(), strict=True))
@@ -199,89 +210,29 @@ class CreditMixin(_Trainer):
         _write_columns(batch, data["response_mask"], real, values=values_N1)
         return batch
 
-    def _update_critic(self, batch: Any, metrics: dict) -> Any:
-        if self._learner:  # before the advantages, as ArCHer does
-            return batch
-        with self._sized_in_rows(self.critic_wg, "train_mini_batch"):
-            return super()._update_critic(batch, metrics)
-
-    @contextlib.contextmanager
-    def _sized_in_rows(self, workers: Any, update: str) -> Iterator[None]:
-        """Set verl's mini-batch size to rows, since verl multiplies prompts by the group size.
-
-        An update takes its padding too, and divides by the real rows that it has on average.
-        """
-        if self._method.credit is None:
-            yield
-            return
-        rollout = self.config.actor_rollout_ref.rollout
-        nodes = (self.config.actor_rollout_ref.actor, self.config.critic)
-        before = rollout.n, *(node.ppo_mini_batch_size for node in nodes)
-        try:
-            rollout.n = 1
-            for node in nodes:
-                node.ppo_mini_batch_size = self._rows_per_update
-            with divided_by(self._num_rows / self._num_updates, workers, update):
-                yield
-        finally:
-            rollout.n = before[0]
-            for node, size in zip(nodes, before[1:], strict=True):
-                node.ppo_mini_batch_size = size
-
     def _compute_advantage(self, batch: Any, metrics: dict) -> Any:
         """Compute verl's, for its rollout correction, and replace them by the method's."""
         if self._method.credit is None:
-            batch = super()._compute_advantage(batch, metrics)
-            algorithm = self.config.algorithm
-            is_normed = algorithm.adv_estimator == AdvantageEstimator.GRPO
-            if is_normed and not algorithm.use_kl_in_reward:
-                _take_out_rounding(batch)
-            return batch
-        keys, partition = batch.keys, batch.partition_id
+            return super()._compute_advantage(batch, metrics)
         # Before verl's correction, which may mask tokens whose KL still counts.
-        data = tq.kv_batch_get(keys=keys, partition_id=partition, select_fields=_FIELDS)
+        data: Any = tq.kv_batch_get(
+            keys=batch.keys, partition_id=batch.partition_id, select_fields=_FIELDS
+        )
         batch = super()._compute_advantage(batch, metrics)
         real = _real_rows(batch)
+        heads = [self._critic_heads.get(batch.keys[index], {}) for index in real]
         rows = [
-            dataclasses.replace(row, facts={**row.facts, **self._critic_heads.get(keys[index], {})})
-            for row, index in zip(_credit_rows(data, real), real, strict=True)
+            dataclasses.replace(row, facts={**row.facts, **each})
+            for row, each in zip(_credit_rows(data, real), heads, strict=True)
         ]
         tokens = _token_stats(data, real)
         advantages_N, own_NT = self._method.credit.token_advantages(rows, tokens)
         targets_N = self._method.credit.value_targets(rows)
-        share = rows, advantages_N, tokens.kls_N, targets_N
-        self._shares = [*self._shares, share]
-        metrics.update(credit_metrics(*share))
+        metrics.update(credit_metrics(rows, advantages_N, tokens.kls_N, targets_N))
         columns = {"advantages": own_NT, "returns": _critic_targets(rows, targets_N)[:, None]}
         if "values" in data:  # for verl's metrics: V means something before the first token alone
             columns["values"] = np.array([[row.value] for row in rows])
         return _write_columns(batch, data["response_mask"], real, **columns)
-
-
-@contextlib.contextmanager
-def divided_by(num_rows: float, workers: Any, update: str) -> Iterator[None]:
-    """Have the losses that are means over rows divide by ``num_rows``.
-
-    verl has one number for the rows that an update takes, which must be a multiple of the
-    processes, and for those that it divides by: with padding a row would weigh less the more
-    processes there are.
-
-    Args:
-        num_rows: Real rows of an update; one number for all of a step, so that rows weigh alike.
-        workers: verl's worker group.
-        update: Name of its method that updates the weights by a batch.
-    """
-    verls = getattr(workers, update)
-
-    def divided(batch: Any) -> Any:
-        batch.extra_info["global_batch_size"] = num_rows
-        return verls(batch)
-
-    setattr(workers, update, divided)
-    try:
-        yield
-    finally:
-        setattr(workers, update, verls)
 
 
 def _write_columns(batch: Any, response_mask: Any, real: list[int], **columns: np.ndarray) -> Any:
@@ -303,38 +254,6 @@ def _write_columns(batch: Any, response_mask: Any, real: list[int], **columns: n
         partition_id=batch.partition_id,
         fields=TensorDict(fields, batch_size=len(batch)),
     )
-
-
-def _take_out_rounding(batch: Any) -> None:
-    """Write GRPO advantages of 0 for groups of equal rewards.
-
-    verl's are rounding there: the mean of eight float32 rewards of 1.3 is off in the last bit, so
-    is their deviation, and each row gets -0.1. Rewards such as 0, 1 and 1.5 have exact sums.
-    """
-    keys, partition = batch.keys, batch.partition_id
-    fields = ["uid", "rm_scores"]
-    data: Any = tq.kv_batch_get(keys=keys, partition_id=partition, select_fields=fields)
-    scores = data["rm_scores"].unbind()
-    rewards_N = [float(each.sum()) for each in scores]
-    if all((_EXACT * reward).is_integer() for reward in rewards_N):
-        return
-    groups: dict[Any, list[int]] = defaultdict(list)
-    for row, uid in enumerate(data["uid"]):
-        groups[tu.unwrap_non_tensor_data(uid)].append(row)
-    equal = [
-        row
-        for rows in groups.values()
-        if len(rows) > 1 and len({rewards_N[each] for each in rows}) == 1
-        for row in rows
-    ]
-    if equal:
-        zeros = [torch.zeros_like(scores[row]) for row in equal]
-        nested = torch.nested.as_nested_tensor(zeros, layout=torch.jagged)
-        tq.kv_batch_put(
-            keys=[keys[row] for row in equal],
-            partition_id=partition,
-            fields=TensorDict({"advantages": nested, "returns": nested}, batch_size=len(equal)),
-        )
 
 
 def _critic_targets(rows: list[CreditRow], targets_N: np.ndarray) -> np.ndarray:
@@ -373,18 +292,17 @@ def _real_rows(batch: Any) -> list[int]:
 
 def _token_stats(data: Any, real: list[int]) -> TokenStats:
     """Return the statistics of the real rows' tokens; 0 where verl computed none."""
-    mask_NT = _padded(data["response_mask"])[real]
+
+    def padded(name: str) -> np.ndarray:
+        return data[name].to_padded_tensor(0).double().numpy()[real]
+
+    mask_NT = padded("response_mask")
     log_probs_NT, ref_log_probs_NT, entropies_NT = (
-        _padded(data[name])[real] * mask_NT if name in data else np.zeros(mask_NT.shape)
+        padded(name) * mask_NT if name in data else np.zeros(mask_NT.shape)
         for name in ("old_log_probs", "ref_log_prob", "entropy")
     )
-    has_reference = "ref_log_prob" in data
-    k1_NT = log_probs_NT - ref_log_probs_NT if has_reference else np.zeros(mask_NT.shape)
+    k1_NT = log_probs_NT - ref_log_probs_NT if "ref_log_prob" in data else 0.0 * mask_NT
     return TokenStats(log_probs_NT, entropies_NT, mask_NT, k1_NT)
-
-
-def _padded(nested: Any) -> np.ndarray:
-    return nested.to_padded_tensor(0).double().numpy()
 
 
 def _credit_rows(data: Any, real: list[int]) -> list[CreditRow]:

@@ -46,13 +46,9 @@ def turn_value_loss(
 ) -> tuple[torch.Tensor, dict[str, Any]]:
     """Return half the squared error of V at the state before each turn, and metrics.
 
-    V is read at the last token of the prompt, which sees nothing of the response; no other token
-    is regressed on. Rows without a token in the loss (padding) do not count.
-
-    Args:
-        model_output: ``values``, nested (N, tokens).
-        data: ``returns`` and ``response_mask``, nested (N, T); each row has one return, repeated.
-        dp_group: Not used.
+    V is read at the last token of the prompt, which sees nothing of the response. Rows without a
+    token in the loss (padding) do not count. Nested: ``values`` (N, tokens), ``returns`` (one a
+    row, repeated) and ``response_mask`` (N, T).
     """
     values_N = no_padding_2_padding(model_output["values"], data)[:, 0]
     rows = data.select("returns", "response_mask").to_padded_tensor(0)
@@ -61,8 +57,6 @@ def turn_value_loss(
     loss = 0.5 * (errors_N**2).sum() / data["global_batch_size"] * data["dp_size"]
     return loss, {"vf_loss": Metric(value=loss, aggregation=AggregationType.SUM)}
 
-
-# -- utterances -----------------------------------------------------------------------------------
 
 UTTERANCE = "utterance_critic"
 
@@ -121,22 +115,18 @@ def utterance_loss(
 ) -> tuple[torch.Tensor, dict[str, Any]]:
     """Return the squared errors of Q and of V, each where its rows have a target, and metrics.
 
-    Args:
-        model_output: ``utterance``, (N, 4).
-        data: ``q_targets`` and ``v_targets``, (N, 2); NaN where a row has none.
-        dp_group: Not used.
-        expectile: See ``expectile_weights``; 0.5 is half the squared error.
+    ``utterance`` is (N, 4), ``q_targets`` and ``v_targets`` (N, 2): NaN where a row has none. For
+    ``expectile`` see ``expectile_weights``; 0.5 is half the squared error.
     """
     heads_N4 = model_output["utterance"]
     q_N2, v_N2 = heads_N4[:, :2], heads_N4[:, 2:]
-    q_loss = 0.5 * _squares(q_N2, data["q_targets"]).sum()
     weights_N2 = expectile_weights(data["v_targets"], v_N2.detach(), expectile)
-    v_loss = (weights_N2 * _squares(v_N2, data["v_targets"])).sum()
     scale = data["dp_size"] / data["global_batch_size"]
-    metrics = {"q_loss": q_loss * scale, "v_loss": v_loss * scale}
+    q_loss = 0.5 * _squares(q_N2, data["q_targets"]).sum()
+    v_loss = (weights_N2 * _squares(v_N2, data["v_targets"])).sum()
     return (q_loss + v_loss) * scale, {
-        name: Metric(value=value, aggregation=AggregationType.SUM)
-        for name, value in metrics.items()
+        name: Metric(value=value * scale, aggregation=AggregationType.SUM)
+        for name, value in (("q_loss", q_loss), ("v_loss", v_loss))
     }
 
 
@@ -175,11 +165,7 @@ class UtteranceCriticWorker(CriticWorker):
 
     @_on_every_process
     def soft_update(self, tau: float) -> tuple[float, float]:
-        """Move the target towards the weights.
-
-        Returns:
-            The squared distance that is left and the weights' own square, of this process's part.
-        """
+        """Move the target to the weights; return its squared distance and their own square."""
         lag, size = 0.0, 0.0
         with torch.no_grad():
             for target, online in zip(self._target, self._shards(), strict=True):
@@ -204,9 +190,7 @@ class UtteranceCriticWorker(CriticWorker):
         """Load what :meth:`save_checkpoint` saved, on as many processes."""
         target = torch.load(self._target_file(local_path), weights_only=True)
         self.engine.load_checkpoint(local_path, hdfs_path, del_local_after_load)
-        with torch.no_grad():
-            for mine, saved in zip(self._target, target, strict=True):
-                mine.copy_(saved)
+        self._copy(target, self._target)
 
     def _target_file(self, folder: str) -> Path:
         return Path(folder) / f"target_world_size_{self.world_size}_rank_{self.rank}.pt"
@@ -224,16 +208,17 @@ class UtteranceCriticWorker(CriticWorker):
     @contextlib.contextmanager
     def _with_target(self) -> Iterator[None]:
         kept = [each.clone() for each in self._shards()]
-        self._put(self._target)
+        self._copy(self._target, self._shards())
         try:
             yield
         finally:
-            self._put(kept)
+            self._copy(kept, self._shards())
 
-    def _put(self, values: list[torch.Tensor]) -> None:
+    @staticmethod
+    def _copy(values: list[torch.Tensor], to: list[torch.Tensor]) -> None:
         with torch.no_grad():
-            for shard, value in zip(self._shards(), values, strict=True):
-                shard.copy_(value)
+            for each, value in zip(to, values, strict=True):
+                each.copy_(value)
 
 
 def forget_gathered(module: torch.nn.Module) -> None:

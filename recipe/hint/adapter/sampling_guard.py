@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,6 @@ from verl.trainer.ppo.v1.replay_buffer import ReplayBuffer, ReplayBufferAsync
 from recipe.run.errors import HintError, StallError
 
 POLL_S, _LONGEST_POLL_S = 0.05, 2.0  # verl's own is 2 s
-IDLE = "has no prompt"  # a worker's answer
 _LONGEST_ERROR = 400  # characters
 
 
@@ -48,31 +47,20 @@ def guard(
     return buffer
 
 
-def drop_trained(partition: str = "train") -> int:
-    """Remove rows without a prompt from a restored queue, and return how many there were.
+def clean_restored_queue(partition: str = "train") -> None:
+    """Retry the failed prompts of a restored queue, and remove the rows that have no prompt.
 
-    They are those of the step that was saved: verl clears a step's rows after its save. Nothing
+    A checkpoint may hold the failure that ended its run: the vLLM server died while it was written.
+    The rows are those of the step that was saved: verl clears a step's rows after its save. Nothing
     takes restored ones out again, and each later checkpoint would hold them.
     """
     tags = (tq.kv_list(partition) or {}).get(partition, {})
     prompts = {key for key, tag in tags.items() if tag.get("is_prompt")}
-    rows = [key for key in tags.keys() - prompts if key.split("_")[0] not in prompts]
-    if rows:
-        tq.kv_clear(keys=rows, partition_id=partition)
-    return len(rows)
-
-
-def retry_failed(partition: str = "train") -> int:
-    """Set failed prompts of a restored queue back to pending, and return how many there were.
-
-    A checkpoint may hold the failure that ended its run: the vLLM server died while it was written.
-    """
-    tags = (tq.kv_list(partition) or {}).get(partition, {})
-    failed = [key for key, tag in tags.items() if tag.get("status") == "failure"]
-    if failed:
+    if failed := [key for key in prompts if tags[key]["status"] == "failure"]:
         fresh = {"is_prompt": True, "status": "pending", "is_fatal": False}
         tq.kv_batch_put(keys=failed, partition_id=partition, tags=[fresh for _ in failed])
-    return len(failed)
+    if rows := [key for key in tags.keys() - prompts if key.split("_")[0] not in prompts]:
+        tq.kv_clear(keys=rows, partition_id=partition)
 
 
 @dataclass
@@ -102,8 +90,6 @@ class _Guarded(_Buffer):
     tallies: dict[str, _Tally]
     reported: dict[str, set[str]]  # by partition, failed prompts that it still holds
     sent: itertools.count[int]
-    # What each agent-loop worker is waiting for; None if it does not answer.
-    answers: Callable[[], Mapping[str, str | None]] = staticmethod(dict)
     _settled: frozenset[str] = frozenset()
     _progress_at: float | None = None
 
@@ -139,7 +125,19 @@ class _Guarded(_Buffer):
         self.pause_s = min(max(POLL_S, 4 * (time.monotonic() - began)), _LONGEST_POLL_S)
         for partition in list(self.partitions):
             self._count(partition)
-        self._raise_if_nothing_settles()
+        statuses = (self.pending_keys, self.running_keys, self.finished_keys, self.failure_keys)
+        settled = frozenset().union(*self.finished_keys.values(), *self.failure_keys.values())
+        now = time.monotonic()
+        if self._progress_at is None or settled - self._settled:
+            self._progress_at = now
+        elif now - self._progress_at > self.limit_s:
+            pending, running, finished, failed = (sum(map(len, each.values())) for each in statuses)
+            raise StallError(
+                f"no prompt finished or failed within hint.watchdog.progress_s={self.limit_s:g} s: "
+                f"{pending} prompts not started by the agent-loop workers, {running} running, "
+                f"{finished} finished, {failed} failed"
+            )
+        self._settled = settled
 
     def _wait_for_next_poll(self, partition_id: str, last_debug_time: float) -> float:
         # verl's own interval stays: its trainer takes a longer wait for idling.
@@ -148,27 +146,6 @@ class _Guarded(_Buffer):
             return super()._wait_for_next_poll(partition_id, last_debug_time)
         finally:
             self.poll_interval = own
-
-    def _raise_if_nothing_settles(self) -> None:
-        statuses = (self.pending_keys, self.running_keys, self.finished_keys, self.failure_keys)
-        settled = frozenset().union(*self.finished_keys.values(), *self.failure_keys.values())
-        now = time.monotonic()
-        if self._progress_at is None or settled - self._settled:
-            self._progress_at = now
-        elif now - self._progress_at > self.limit_s:
-            pending, running, finished, failed = (sum(map(len, each.values())) for each in statuses)
-            answers = [
-                f"{name} {answer or 'does not answer'}"
-                for name, answer in self.answers().items()
-                if answer != IDLE
-            ]
-            raise StallError(
-                f"no prompt finished or failed within hint.watchdog.progress_s={self.limit_s:g} s: "
-                f"{pending} prompts not started by the agent-loop workers, {running} running, "
-                f"{finished} finished, {failed} failed; "
-                f"{'; '.join(answers) or 'no agent-loop worker has a prompt'}"
-            )
-        self._settled = settled
 
     # -- order: a repeated step adds up the same numbers in the same order ----------------------
 

@@ -26,10 +26,8 @@ STATE_FIELD = "hint_state_of_problem"
 _NOT_STORED = {"problem", "solution", "answer", "first_attempts", STATE_FIELD, "agent_name"}
 # Columns that verl expects and that are empty here.
 _EMPTY: dict[str, Any] = {"metrics": {}, "multi_modal_inputs": {}}
+_PROMPTS_PER_WRITE = 16  # packing more would block the event loop for longer
 warnings.filterwarnings("ignore", message="The PyTorch API of nested tensors is in prototype")
-_CANCELLED = "the write to TransferQueue was cancelled; the logs of its processes may say why"
-# Packing a write blocks the event loop, for 40 ms at both limits. One prompt alone may exceed them.
-_PROMPTS_PER_WRITE, _TOKENS_PER_WRITE = 16, 256_000
 
 
 async def mark(uids: Sequence[str], partition: str, status: str, **tags: Any) -> None:
@@ -83,49 +81,23 @@ class Publisher:
         finished: list[_Finished] = []
         try:
             while self._waiting:
-                finished = self._next_write()
-                await _write_or_blame(finished, finished[0].partition)
+                # With the same columns: verl takes them from the first row.
+                first = self._waiting[0]
+                finished = [
+                    each
+                    for each in self._waiting
+                    if (each.partition, each.row.keys()) == (first.partition, first.row.keys())
+                ][:_PROMPTS_PER_WRITE]
+                self._waiting = [each for each in self._waiting if each not in finished]
+                await _write_or_blame(finished, first.partition)
         finally:
             self._task = None
-            # None is left, unless this task was cancelled.
+            # None is left, unless the write was cancelled, here or in TransferQueue.
             left, self._waiting = [*finished, *self._waiting], []
             for each in left:
                 if not each.is_written.done():
-                    each.is_written.set_exception(RuntimeError(_CANCELLED))
-
-    def _next_write(self) -> list[_Finished]:
-        """Take the prompts of the next write: at least one, up to the limits."""
-        # With the same columns: verl takes them from the first row.
-        first, taken, num_tokens = self._waiting[0], list[_Finished](), 0
-        for each in self._waiting:
-            if (each.partition, each.row.keys()) == (first.partition, first.row.keys()):
-                rows = each.outcome.rows
-                num_tokens += sum(
-                    len(row.prompt_ids_T) + len(row.turn.response.token_ids_T) for row in rows
-                )
-                if taken and num_tokens > _TOKENS_PER_WRITE:
-                    break
-                taken.append(each)
-        taken = taken[:_PROMPTS_PER_WRITE]
-        self._waiting = [each for each in self._waiting if each not in taken]
-        return taken
-
-
-@contextlib.contextmanager
-def _cancelled_only_from_outside() -> Iterator[None]:
-    """Raise an error for a cancellation that nobody requested of this task.
-
-    Raises:
-        RuntimeError: What the block awaits was cancelled.
-        asyncio.CancelledError: This task was.
-    """
-    try:
-        yield
-    except asyncio.CancelledError as error:
-        task = asyncio.current_task()
-        if task is None or task.cancelling():
-            raise
-        raise RuntimeError(_CANCELLED) from error
+                    error = RuntimeError("the write to TransferQueue was cancelled; see its logs")
+                    each.is_written.set_exception(error)
 
 
 async def _write_or_blame(finished: list[_Finished], partition: str) -> None:
@@ -142,18 +114,14 @@ async def _write_or_blame(finished: list[_Finished], partition: str) -> None:
                 await asyncio.sleep(0)  # a row of 32,000 tokens takes 15 ms
         keys, fields, tags = (list(column) for column in zip(*rows, strict=True))
         columns: Any = Columns(fields)
-        with _cancelled_only_from_outside():
-            await tq.async_kv_batch_put(
-                keys=keys, fields=columns, tags=tags, partition_id=partition
-            )
-            await mark([each.outcome.record.uid for each in finished], partition, "finished")
+        await tq.async_kv_batch_put(keys=keys, fields=columns, tags=tags, partition_id=partition)
+        await mark([each.outcome.record.uid for each in finished], partition, "finished")
     except Exception as error:  # noqa: BLE001 - whatever it is, the prompt raises it
         if len(finished) > 1:
             for each in finished:
                 await _write_or_blame([each], partition)
             return
-        # The first error is the one to tell.
-        with contextlib.suppress(Exception), _cancelled_only_from_outside():
+        with contextlib.suppress(Exception):  # the first error is the one to tell
             await tq.async_kv_clear(keys, partition)
         if not finished[0].is_written.done():
             finished[0].is_written.set_exception(error)
@@ -191,9 +159,7 @@ def rows_of(
     A key is UID_ROW_0: to verl each row is a session of one turn, whatever ``CreditRow`` says.
 
     verl normalises the rewards of rows with the same ``uid`` together: that of the prompt, and
-    ``uid/GROUP`` where a row has a group of its own. Each row has the prompt of its own turn. In a
-    dropped group every reward is 0 and one token per row stays in the loss: it adds nothing, and a
-    batch of dropped groups still has a mean.
+    ``uid/GROUP`` where a row has a group of its own. Each row has the prompt of its own turn.
 
     Args:
         outcome: The result of the rollout.
@@ -204,13 +170,13 @@ def rows_of(
         for name, value in (row | _EMPTY).items()
         if name not in _NOT_STORED and not name.startswith(HINT_COLUMN_PREFIX)
     }
+    uid, step = outcome.record.uid, row["global_steps"]
     for number, trained in enumerate(outcome.rows):
         credit, response, verdict = trained.credit, trained.turn.response, trained.turn.verdict
         num_tokens = len(response.token_ids_T)
         is_sampled = num_tokens > 0 and not response.is_given
         if not is_sampled:  # as if the weights of the step before had sampled it with certainty
-            version = row["global_steps"] - 1
-            certain: dict[str, Any] = {"min_step": version, "max_step": version}
+            certain: dict[str, Any] = {"min_step": step - 1, "max_step": step - 1}
             response = replace(response, log_probs_T=[0.0] * num_tokens, **certain)
         tensors = _tensors(trained, response)
         versions = {
@@ -234,25 +200,27 @@ def rows_of(
         }
         fields = {**tensors, **shared, "num_turns": 2 * (credit.turn + 1), "extra_fields": extra}
         if credit.group:
-            fields["uid"] = f"{outcome.record.uid}/{credit.group}"
+            fields["uid"] = f"{uid}/{credit.group}"
         tag = {
             "status": "success",
             "prompt_len": len(tensors["prompts"]),
             "response_len": len(tensors["responses"]),
             "seq_len": len(tensors["input_ids"]),
-            "global_steps": row["global_steps"],
+            "global_steps": step,
             **versions,
         }
         # What was not sampled as the trainer computes is not compared with it.
         if not (is_sampled and trained.is_sampled_alike):
             tag["is_not_compared"] = True
-        yield f"{outcome.record.uid}_{number}_0", fields, tag
+        yield f"{uid}_{number}_0", fields, tag
 
 
 def _tensors(trained: PublishedRow, response: Response) -> dict[str, torch.Tensor]:
     """Return the tensors of one row in verl's layout.
 
-    A teacher's text has no tokens and gets one, since verl needs at least one per row.
+    A teacher's text has no tokens and gets one, since verl needs at least one per row. A dropped
+    row keeps one token in the loss: its reward is 0, so it adds nothing, and a batch of dropped
+    groups still has a mean.
     """
     prompt_T, response_T = (
         torch.from_numpy(np.frombuffer(array("q", ids_T), dtype=np.int64))
@@ -262,7 +230,11 @@ def _tensors(trained: PublishedRow, response: Response) -> dict[str, torch.Tenso
     if DROPPED in trained.credit.facts:
         mask_T[:-1] = 0
     rewards_T = torch.zeros(len(response_T))
-    rewards_T[-1] = trained.credit.reward
+    # With 16 significant bits the float32 sum of equal rewards is exact, and so is their mean. verl
+    # would see a deviation in eight of 1.3, and give each row the advantage -0.1.
+    rewards_T[-1] = (torch.tensor(float(trained.credit.reward)).view(torch.int32) & ~0xFF).view(
+        torch.float32
+    )
     log_probs_T = np.array(response.log_probs_T or [0.0], dtype=np.float32)
     return {
         "prompts": prompt_T,

@@ -60,9 +60,10 @@ LAST = said([1, 2, 5, 9], [7, 8], 1.0)
 
 def learner(processes=1, **settings):
     workers = FormulaWorkers()
+    workers.world_size = processes
     usual = {"gamma": 0.5, "tau": 0.1, "updates": 2, "batch_size": 8, "capacity": 100}
     asked = UtteranceCriticSettings(**usual | {"expectile": None} | settings)
-    return workers, UtteranceLearner(asked, workers, seed=3, num_processes=processes)
+    return workers, UtteranceLearner(asked, workers, seed=3)
 
 
 def rows_of(batch):

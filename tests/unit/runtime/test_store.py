@@ -12,7 +12,7 @@ from tensordict import NonTensorData
 from verl.trainer.ppo.core_algos import compute_grpo_outcome_advantage
 
 from recipe.hint.adapter import store
-from recipe.hint.adapter.trainer import TRAINERS
+from recipe.hint.hint_trainer import TRAINERS
 from recipe.hint.methods.ghpo import Ghpo, GhpoSettings
 from recipe.hint.methods.scaf import Scaf
 from recipe.hint.record import PromptRecord
@@ -123,6 +123,20 @@ def test_a_dropped_group_has_equal_rewards_and_one_token_a_row_in_the_loss(publi
         assert field["rm_scores"].tolist() == [0.0, 0.0, 0.0]
         assert field["response_mask"].tolist() == [0, 0, 1]
         assert field["loss_mask"].tolist() == [0, 0, 1]
+
+
+@pytest.mark.parametrize("reward", [1.3, 0.3, 0.8, 0.9, 0.1, -0.7, 1.0, 0.0])
+def test_equal_rewards_have_no_gradient_whatever_their_float32_mean_is(reward):
+    """Eight of 1.3: the mean that verl takes is 1.3000001, and each advantage would be -0.1."""
+    [one, *_] = mixed().rows
+    row = dataclasses.replace(one, credit=dataclasses.replace(one.credit, reward=reward))
+    scores = store._tensors(row, one.turn.response)["rm_scores"]
+    assert scores.sum().item() == pytest.approx(reward, rel=2e-5)
+    for count in (2, 3, 5, 8, 12, 100):
+        scores_NT = scores.expand(count, -1)
+        uids = np.array([0] * count, dtype=object)
+        found, _ = compute_grpo_outcome_advantage(scores_NT, torch.ones_like(scores_NT), uids)
+        assert found.abs().max() == 0.0
 
 
 def advantages_of(rows, kl):

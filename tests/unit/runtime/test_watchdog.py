@@ -14,7 +14,7 @@ from ray.exceptions import (
     RayTaskError,
 )
 
-from recipe.hint.adapter.trainer import HintMixin
+from recipe.hint.hint_trainer import HintMixin
 from recipe.run.errors import HintError
 from recipe.run.watchdog import (
     EXIT_CODE,
