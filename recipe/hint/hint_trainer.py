@@ -169,15 +169,18 @@ class HintMixin(CreditMixin):
     def _step_once(self, metrics: dict, timing_raw: dict, sample_batch_size: int) -> Any:
         with self._update_limit:
             batch = super()._step_once(metrics, timing_raw, sample_batch_size)
-        # On the first rows; padding copies one.
-        first = [key for key in batch.keys if key.endswith("_0_0") and not key.startswith("pad")]
-        read = self._read(first, batch.partition_id)
-        self._samples_of_step.update({record.uid: sample for record, sample in read})
-        records = list({record.uid: record for record, _ in read}.values())
+        records = self._records_of(batch)
         self.tracker.update(records)
         self.folder.append_records(record.as_json() for record in records)
         self._records_of_step.extend(records)
         return batch
+
+    def _records_of(self, batch: Any) -> list[PromptRecord]:
+        """Return the step's records, from first rows; padding, which copies one, is left out."""
+        first = [key for key in batch.keys if key.endswith("_0_0") and not key.startswith("pad")]
+        read = self._read(first, batch.partition_id)
+        self._samples_of_step.update({record.uid: sample for record, sample in read})
+        return list({record.uid: record for record, _ in read}.values())
 
     def _learn_of_discarded(self, keys: list[str], partition: str) -> None:
         """Update the tracker with groups that do not train."""

@@ -180,7 +180,6 @@ class Liveness:
         self._limit_s, self._on_fault, self._now = limit_s, on_fault, now
         self._questions: dict[str, tuple[Callable[[], Any], bool]] = {}
         self._asked: dict[str, tuple[Any, float]] = {}
-        self._answers: dict[str, Any] = {}
 
     def add(self, name: str, ask: Callable[[], Any], *, may_be_busy: bool = False) -> None:
         """Watch an actor.
@@ -211,10 +210,6 @@ class Liveness:
                 unit = ray.get_actor(f"TransferQueueStorageUnit#{number}")
                 self.add(f"TransferQueue's storage unit {number}", ready(unit))
 
-    def answers(self) -> dict[str, Any]:
-        """Return who answered what last; ``None`` where the last question has no answer yet."""
-        return dict(self._answers)
-
     @contextlib.contextmanager
     def watching(self) -> Iterator[None]:
         """Ask again and again while the block runs."""
@@ -243,7 +238,8 @@ class Liveness:
             answer, since = self._asked.get(name, (None, self._now()))
             try:
                 if answer is None or ray.wait([answer], timeout=0)[0]:
-                    self._answers[name] = None if answer is None else ray.get(answer)
+                    if answer is not None:
+                        ray.get(answer)  # raises its error
                     self._asked[name] = (ask(), self._now())
                     continue
             # Ray's memory monitor kills actors where the machine runs out of memory.
@@ -253,7 +249,6 @@ class Liveness:
                 return f"{name} cannot go on: {text_of(error.cause)}"
             except RayError:  # unreachable this time
                 self._asked[name] = (ask(), since)
-            self._answers[name] = None
             if not may_be_busy and self._now() - since > self._limit_s:
                 late.append(name)
         if late:

@@ -2,7 +2,6 @@
 
 from types import SimpleNamespace
 
-import numpy as np
 import pytest
 from credit_trainer import Trainer, filled, score
 from transfer_queue import KVBatchMeta
@@ -80,46 +79,3 @@ def test_an_update_is_whole_for_numbers_of_processes_that_do_not_divide_each_oth
     trainer._num_rows = 7
     assert trainer._get_required_batch_multiple(2) == 12
     assert trainer._rows_per_update % 6 == 0
-
-
-def test_a_step_in_shares_counts_all_its_rows_and_tells_the_critic_as_it_is_at_the_end(monkeypatch):
-    """2 prompts in 2 shares of 2 conversations; verl's mean would be of 2 rows and 15 kept."""
-    method = Archer()
-    queue, batch = filled(monkeypatch, method, [{0: [1, 1], 1: [1, 1]}, {0: [0, 0], 1: [0, 0]}])
-    trainer = Trainer(method)
-    trainer.parameter_sync_step = 2
-    kept = iter([10.0, 20.0])
-    trainer._learner = SimpleNamespace(
-        learn=lambda fresh, step: {"q_loss": 1.0, "target_lag": 0.5, "replay": next(kept)},
-        heads_of=lambda fresh: np.ones((len(fresh), 4)),
-    )
-
-    def update_once(metrics, timing_raw, size):
-        keys = [key for key in batch.keys if key.startswith(f"uid{trainer.local_trigger_step}")]
-        share = KVBatchMeta(partition_id="train", keys=keys, tags=[{} for _ in keys])
-        trainer._compute_advantage(trainer._compute_values(share, metrics), metrics)
-        return share
-
-    monkeypatch.setattr(trainer, "prepare_step", dict)
-    monkeypatch.setattr(trainer, "_step_once", update_once)
-    metrics = {}
-    trainer.step(metrics, {})
-    assert metrics["credit/solver_t2/rows"] == 4.0
-    assert metrics["credit/solver_t2/reward"] == 0.5
-    # Its targets are equal in each share, and not in all rows: V = 1 explains nothing.
-    assert metrics["credit/solver_t2/explained_variance"] == 0.0
-    assert metrics["critic/replay"] == 20.0
-    assert metrics["critic/q_loss"] == 1.0
-
-
-@pytest.mark.parametrize("reward", [1.3, 0.3, 0.8, 0.9, 0.1, 1.0, 0.0])
-def test_a_group_of_equal_rewards_has_no_gradient_whatever_their_float32_mean_is(
-    monkeypatch, reward
-):
-    """Eight of 1.3: verl's mean is 1.3000001, the deviation 1e-7, and each advantage -0.1."""
-    equal, mixed, one = rewarded(monkeypatch, [reward] * 8, [1.3, 0.3] * 4, [0.3])
-    assert equal == [[0.0] * (2 + row) for row in range(8)]
-    # (1.3 - 0.8) / sqrt(8 * 0.5^2 / 7) = 0.93541
-    for row, values in enumerate(mixed):
-        assert values == pytest.approx([0.93541 * (-1) ** row] * (2 + row), abs=1e-4)
-    assert one == [pytest.approx([0.3, 0.3], abs=1e-6)]  # verl's rule for a group of one

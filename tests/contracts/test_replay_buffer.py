@@ -64,21 +64,6 @@ def test_no_progress_for_longer_than_the_limit_is_a_stall_that_counts_the_prompt
     assert queue.polls == 4
 
 
-def test_a_stall_names_the_workers_that_do_not_answer_and_what_the_others_wait_for(monkeypatch):
-    queue = Queue(monkeypatch)
-    queue.prompt("a", "running")
-    buffer = guarded(ReplayBuffer)
-    buffer.answers = lambda: {
-        "agent-loop worker 0": "has 1 prompts under way",
-        "agent-loop worker 1": None,
-        "agent-loop worker 2": sampling_guard.IDLE,
-    }
-    with pytest.raises(StallError) as stall:
-        sample(buffer)
-    told = "; agent-loop worker 0 has 1 prompts under way; agent-loop worker 1 does not answer"
-    assert str(stall.value).endswith(told)
-
-
 @BOTH
 def test_every_prompt_that_finishes_is_progress(buffer_class, monkeypatch):
     queue = Queue(monkeypatch)

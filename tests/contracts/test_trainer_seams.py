@@ -5,7 +5,6 @@ import inspect
 import textwrap
 from collections import Counter
 from contextlib import nullcontext
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -14,7 +13,6 @@ from omegaconf import OmegaConf
 from tensordict import TensorDict
 from transfer_queue import interface
 from transfer_queue.storage.bootstrap import simple_storage_bootstrap
-from verl.trainer.ppo.checkpoint_callback import CheckpointCallback
 from verl.trainer.ppo.v1 import PPOTrainer
 from verl.trainer.ppo.v1.trainer_base import TRAINER_REGISTRY
 from verl.trainer.ppo.v1.trainer_sync import PPOTrainerSync
@@ -51,7 +49,7 @@ HOOKS = {
     "on_step_end",
     "step",
 }
-OWN = {"_learn_of_discarded", "_limit", "_read", "logger", "turn_metrics"}
+OWN = {"_learn_of_discarded", "_limit", "_read", "_records_of", "logger", "turn_metrics"}
 MODES = pytest.mark.parametrize("mode", sorted(TRAINERS))
 
 
@@ -299,50 +297,3 @@ def test_a_run_begun_anew_and_killed_before_its_first_save_leaves_the_former_one
     assert repair_pointer(tmp_path) == (None if trains else 7)
     latest = None if trains else str(tmp_path / "global_step_7")
     assert find_latest_ckpt_path(str(tmp_path)) == latest
-
-
-@MODES
-def test_a_checkpoint_is_whole_when_the_users_callback_sees_it(mode, monkeypatch, tmp_path):
-    seen = []
-
-    class Upload(CheckpointCallback):
-        def on_save(self, trainer, global_step, checkpoint_dir, async_save=False, **kwargs):
-            files = {path.name for path in Path(checkpoint_dir).iterdir()}
-            seen.append((global_step, async_save, files >= {"actor", STATE_FILE, "COMPLETE"}))
-
-    def init(self, config):
-        self.checkpoint_callback, self.config, self.global_steps = Upload(config), config, 7
-        self._resumed_from = None
-
-    def save(self):  # the end of verl's own
-        folder = step_folder(tmp_path, 7)
-        (folder / "actor").mkdir()
-        self.checkpoint_callback.on_save(
-            trainer=self, global_step=7, checkpoint_dir=str(folder), async_save=False
-        )
-
-    monkeypatch.setattr(TRAINER_REGISTRY[mode], "__init__", init)
-    monkeypatch.setattr(PPOTrainer, "_save_checkpoint", save)
-    config = OmegaConf.create(
-        {
-            "hint": {"run_dir": str(tmp_path)},
-            "actor_rollout_ref": {"model": {}},
-            "trainer": {
-                "method": "grpo",
-                "default_local_dir": str(tmp_path),
-                "max_actor_ckpt_to_keep": 1,
-            },
-        }
-    )
-    trainer = TRAINERS[mode](config)
-    trainer.watchdog = SimpleNamespace(phase=lambda *_: nullcontext())
-    trainer._save_checkpoint()
-    assert seen == [(7, False, True)]
-
-
-def test_verl_calls_the_callback_at_the_end_of_a_save_with_those_arguments():
-    source = textwrap.dedent(inspect.getsource(PPOTrainer._save_checkpoint))
-    assert source.rstrip().endswith(
-        "self.checkpoint_callback.on_save(\n        trainer=self, global_step=self.global_steps, "
-        "checkpoint_dir=local_global_step_folder, async_save=False\n    )"
-    )

@@ -76,19 +76,6 @@ def rows_of(batch):
     ]
 
 
-def test_two_shares_of_a_step_draw_other_transitions_and_the_next_step_begins_anew():
-    def draws(*steps):
-        workers, made = learner(capacity=50)
-        for step in steps:
-            made.learn([said([1], [action]) for action in range(50)], step)
-        return [[action for _, (action,), _, _ in rows_of(batch)] for batch in workers.trained]
-
-    found = draws(1, 1)
-    # The buffer holds the same 50 each time; two updates for each of two shares.
-    assert len(found) == len({tuple(each) for each in found}) == 4
-    assert draws(1, 1, 2)[4:] == draws(2)
-
-
 def test_q_follows_the_reward_and_the_next_state_and_v_the_slow_q_of_this_step():
     workers, made = learner()
     told = made.learn([FIRST, LAST], step=1)

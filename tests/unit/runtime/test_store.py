@@ -221,19 +221,6 @@ def test_visits_that_end_together_share_a_put_of_at_most_16(queue):
     assert queue.marks == [(uid, "train", "finished") for uid in uids]
 
 
-def test_a_put_of_long_prompts_is_bounded_by_its_tokens_and_holds_at_least_one(queue, monkeypatch):
-    outcome, _ = visit_of("a")
-    rows = [(len(each.prompt_ids_T), len(each.turn.response.token_ids_T)) for each in outcome.rows]
-    size = sum(map(sum, rows))
-    monkeypatch.setattr(store, "_TOKENS_PER_WRITE", 2 * size)
-    publish_all(["a", "b", "c"])
-    assert [keys[0::4] for keys, _, _ in queue.puts] == [["a_0_0", "b_0_0"], ["c_0_0"]]
-    queue.puts.clear()
-    monkeypatch.setattr(store, "_TOKENS_PER_WRITE", size - 1)
-    publish_all(["a", "b"])
-    assert [keys[0] for keys, _, _ in queue.puts] == ["a_0_0", "b_0_0"]
-
-
 def test_a_put_never_mixes_training_with_validation(queue):
     publish_all(["a", "b", "c"], ["train", "val", "train"])
     assert [keys[0::4] for keys, _, _ in queue.puts] == [["a_0_0", "c_0_0"], ["b_0_0"]]
