@@ -81,7 +81,6 @@ def test_an_actor_that_answers_is_asked_again_for_as_long_as_it_does(fake_ray):
     liveness = watched(clock, a=actor)
     assert looks(liveness, clock, every_s=9.0, count=5) == [None] * 5
     assert actor.num_asked == 5
-    assert liveness.answers() == {"a": "here"}
 
 
 def test_one_that_gives_no_answer_within_the_limit_is_named(fake_ray):
@@ -90,7 +89,6 @@ def test_one_that_gives_no_answer_within_the_limit_is_named(fake_ray):
     # Asked at 0 s; 4 and 8 are within 10 s, 12 is not.
     found = looks(liveness, clock, every_s=4.0, count=4)
     assert found == [None, None, None, "b did not answer within hint.watchdog.answer_s=10 s"]
-    assert liveness.answers() == {"a": "here", "b": None}
 
 
 def test_a_busy_one_may_take_any_time_and_its_death_is_told_at_once(fake_ray):
