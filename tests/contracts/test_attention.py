@@ -6,11 +6,10 @@ import sys
 import pytest
 import torch
 from transformers import AutoConfig, AutoModelForCausalLM
-from verl.utils.model import load_valuehead_model
 from verl.workers.config import HFModelConfig
 
 from recipe import REPOSITORY
-from recipe.hint.adapter.models import ATTENTION, FLASH, choose_attention
+from recipe.hint.adapter.models import ATTENTION, choose_attention
 from recipe.run.errors import ConfigError
 
 MODEL = "actor_rollout_ref.model"
@@ -44,7 +43,9 @@ def test_flash_attn_stays_verls_default_where_it_can_be_imported(composed, flash
     assert choose_attention(config) == []
     assert given(config) is None
     # What verl takes then.
-    assert f'"attn_implementation", "{FLASH}"' in inspect.getsource(HFModelConfig.__post_init__)
+    assert '"attn_implementation", "flash_attention_2"' in inspect.getsource(
+        HFModelConfig.__post_init__
+    )
 
 
 def test_a_build_that_does_not_load_is_said_in_one_line_and_torchs_attention_serves(
@@ -74,21 +75,6 @@ def test_a_model_that_caps_its_attention_is_refused_with_an_attention_that_does_
         choose_attention(config)
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        f"+{ATTENTION}={FLASH}",
-        "algorithm.adv_estimator=gae",
-        "critic.enable=true",
-        "actor_rollout_ref.actor.fsdp_config.ulysses_sequence_parallel_size=2",
-    ],
-)
-def test_what_needs_flash_attn_is_refused_without_it(composed, flash_attn, wrong):
-    flash_attn("raise ImportError('none')")
-    with pytest.raises(ConfigError, match="needs flash-attn"):
-        choose_attention(composed("hardware=gpu1_tiny", wrong))
-
-
 def test_an_attention_that_was_given_is_kept_without_a_word(composed, flash_attn):
     flash_attn("raise ImportError('none')")
     config = composed("hardware=gpu1_tiny", f"+{ATTENTION}=eager")
@@ -98,12 +84,8 @@ def test_an_attention_that_was_given_is_kept_without_a_word(composed, flash_attn
 
 def test_an_evaluation_has_no_trainer_to_choose_for(composed, flash_attn):
     flash_attn("raise ImportError('none')")
-    config = composed("hardware=gpu1_tiny", "trainer.eval_only=true", f"+{ATTENTION}={FLASH}")
+    config = composed("hardware=gpu1_tiny", "trainer.eval_only=true", f"+{ATTENTION}=sdpa")
     assert choose_attention(config) == []
-
-
-def test_verl_loads_the_value_model_with_flash_attn_alone():
-    assert f'attn_implementation="{FLASH}"' in inspect.getsource(load_valuehead_model)
 
 
 @pytest.mark.parametrize("attention", ["sdpa", "eager"])

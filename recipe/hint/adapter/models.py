@@ -12,8 +12,6 @@ from recipe.run.config import MODEL_NODE, setting
 from recipe.run.errors import ConfigError, one_line
 
 ATTENTION = f"{MODEL_NODE}.override_config.attn_implementation"
-FLASH = "flash_attention_2"
-_ULYSSES = "fsdp_config.ulysses_sequence_parallel_size"
 
 
 def ask_for_models(config: DictConfig, method: Method) -> None:
@@ -64,8 +62,7 @@ def choose_attention(config: DictConfig) -> list[str]:
         A line to show, where flash-attn would have been taken.
 
     Raises:
-        ConfigError: If a setting needs flash-attn and it cannot be imported, or if the model caps
-            its attention logits and the attention given leaves that out.
+        ConfigError: If the model caps its attention logits and the attention given does not.
     """
     if setting(config, "trainer.eval_only"):
         return []
@@ -77,20 +74,7 @@ def choose_attention(config: DictConfig) -> list[str]:
             f"(attn_logit_softcapping), so trainer and vLLM would differ; give eager"
         )
     reason = flash_attn_missing()
-    if reason is None:
-        return []
-    has_critic = setting(config, "critic.enable")
-    if has_critic is None:
-        has_critic = setting(config, "algorithm.adv_estimator") == "gae"
-    # verl shares a row out in flash-attn's call, and loads the value model with nothing else.
-    needing = {f"{ATTENTION}={FLASH}": given == FLASH}
-    for engine in ("actor", "ref"):
-        name = f"actor_rollout_ref.{engine}.{_ULYSSES}"
-        needing[f"{name} above 1"] = (setting(config, name) or 1) > 1
-    needing["a critic on GPUs"] = has_critic and setting(config, "trainer.device") == "cuda"
-    if found := [name for name, is_needing in needing.items() if is_needing]:
-        raise ConfigError(f"{found[0]} needs flash-attn, which cannot be imported ({reason})")
-    if given is not None:
+    if reason is None or given is not None:
         return []
     chosen = "eager" if is_capped else "sdpa"
     with open_dict(config):

@@ -14,7 +14,7 @@ from typing import Any
 
 from omegaconf import DictConfig, OmegaConf, open_dict
 
-from recipe.hint.adapter.models import ask_for_models, choose_attention
+from recipe.hint.adapter.models import ask_for_models
 from recipe.hint.adapter.preflight import inputs
 from recipe.hint.adapter.preflight.inputs import MODEL, Lengths, Model, load_model
 from recipe.hint.adapter.preflight.settings import (
@@ -73,7 +73,6 @@ def preflight(config: DictConfig, argv: Sequence[str]) -> list[str]:
     # A copy: these settings are the trainer's own, and a resumed run is compared by what was given.
     with_models = config.copy()
     ask_for_models(with_models, method)
-    choose_attention(with_models)  # a critic needs flash-attn on a GPU
     check_sizes(with_models, sizes)
     has_critic = reference_and_critic(with_models)[1]
     check_method(config, method, sizes)
