@@ -75,6 +75,13 @@ def test_a_model_that_caps_its_attention_is_refused_with_an_attention_that_does_
         choose_attention(config)
 
 
+def test_rows_that_several_devices_share_need_flash_attn(composed, flash_attn):
+    flash_attn("raise ImportError('none')")
+    name = "actor_rollout_ref.actor.fsdp_config.ulysses_sequence_parallel_size"
+    with pytest.raises(ConfigError, match="needs flash-attn"):
+        choose_attention(composed("hardware=gpu1_tiny", f"{name}=2"))
+
+
 def test_an_attention_that_was_given_is_kept_without_a_word(composed, flash_attn):
     flash_attn("raise ImportError('none')")
     config = composed("hardware=gpu1_tiny", f"+{ATTENTION}=eager")

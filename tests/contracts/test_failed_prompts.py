@@ -20,15 +20,6 @@ def test_a_failure_that_nothing_can_follow_ends_the_wait_with_its_reason(buffer_
     assert queue.polls == 1
 
 
-def test_an_ordinary_failure_counts_as_a_finished_group(monkeypatch):
-    queue = Queue(monkeypatch)
-    queue.prompt("a", "failure", is_fatal=False, error="problem 7: odd")
-    queue.prompt("b", "finished")
-    queue.tags["b_0_0"] = {}
-    batch, _ = sample(guarded(ReplayBuffer), count=2)
-    assert batch.keys == ["b_0_0"]
-
-
 def failing_queue(monkeypatch, *, finished, failing):
     """Prompts of a batch that have settled, and replacements that are finished at once."""
     queue = Queue(monkeypatch, poll_s=0.0)
@@ -113,16 +104,6 @@ def test_a_failure_during_a_validation_is_told_once(monkeypatch):
     buffer.sample(global_steps=2, partition_id="train", batch_size=1)
     assert said == ["  failed at step 1: problem 0: KeyError: 'x'"]
     assert buffer.tallies["train"].failed == set()
-
-
-def test_failures_of_several_polls_of_a_step_add_up(monkeypatch):
-    """One at each of three polls: more than half of a batch of 4, though each poll saw one."""
-    queue, _ = failing_queue(monkeypatch, finished=0, failing=0)
-    queue.on_poll = lambda: queue.prompt(f"bad{queue.polls}", "failure", error="odd")
-    buffer = guarded(ReplayBufferAsync, batch_size=4, refill_fn=lambda count: None)
-    with pytest.raises(HintError, match="3 prompts failed at step 1, more than half of .* of 4"):
-        sample(buffer, count=4)
-    assert queue.polls == 3
 
 
 def test_what_failed_while_a_batch_was_waited_for_counts_when_it_is_sampled(monkeypatch):

@@ -1,7 +1,6 @@
 """A method's own credit in verl's step: verl's real methods, the queue's rows, no process."""
 
 import math
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -9,7 +8,6 @@ import torch
 from credit_trainer import Trainer, advantages, config, filled, score
 from transfer_queue import KVBatchMeta
 from verl.trainer.ppo.utils import need_reference_policy
-from verl.trainer.ppo.v1 import PPOTrainer, PPOTrainerSync
 
 from recipe.hint.adapter.credit import with_spread_padding
 from recipe.hint.adapter.models import ask_for_models
@@ -91,18 +89,6 @@ def test_rejected_tokens_leave_the_loss_and_their_kl_stays(monkeypatch):
     assert advantages(queue, batch.keys)[0] == pytest.approx([-0.2, -0.1])
 
 
-def test_a_critic_is_not_asked_to_put_off_an_adapter_that_it_has_not(monkeypatch):
-    """verl's reference pass of a LoRA policy leaves the request in the batch."""
-    queue, batch = filled(monkeypatch, Grpo(), [{0: [1, 0]}])
-    batch.extra_info["no_lora_adapter"] = True
-    asked = []
-    monkeypatch.setattr(
-        PPOTrainerSync, "_compute_values", lambda _, batch, metrics: asked.append(batch)
-    )
-    Trainer(Grpo(), prompts=1, mini=1)._compute_values(batch, {})
-    assert asked == [batch] and "no_lora_adapter" not in batch.extra_info
-
-
 class Learner:
     """Keeps what it is given to learn from; judges everything to be worth 0."""
 
@@ -130,14 +116,6 @@ def test_an_utterance_critic_learns_nothing_from_conversations_that_were_dropped
     assert len(trainer._learner.learnt) == num_learnt
     assert metrics == ({"critic/replay": 4.0} if num_learnt else {})
     assert set(trainer._critic_heads) == set(batch.keys) and len(batch.keys) == 4
-
-
-def test_other_methods_keep_verls_advantages(monkeypatch):
-    queue, batch = filled(monkeypatch, Grpo(), [{0: [1, 0]}])
-    Trainer(Grpo(), prompts=1, mini=1)._compute_advantage(batch, {})
-    # Mean 1/2, deviation 1/sqrt(2).
-    found = advantages(queue, batch.keys)
-    assert [row[0] for row in found] == pytest.approx([0.7071, -0.7071], abs=1e-4)
 
 
 class LogProbs:
@@ -268,15 +246,6 @@ def test_an_update_takes_the_rows_of_as_many_prompts_as_a_mini_batch_has(
     assert trainer.config.actor_rollout_ref.actor.ppo_mini_batch_size == mini
 
 
-def test_an_update_is_whole_for_a_critic_whose_sequences_are_not_split():
-    """8 devices: 4 processes share the actor's rows, each sequence over 2, and 8 the critic's."""
-    trainer = Trainer(score(), prompts=8, mini=8)
-    trainer._num_rows, trainer.use_critic = 33, True
-    trainer.critic_wg = SimpleNamespace(world_size=8)
-    # 36 would be enough for the actor alone.
-    assert trainer._get_required_batch_multiple(4) == 40
-
-
 @pytest.mark.parametrize(
     ("num_real", "size", "num_processes", "num_updates", "real_of_each"),
     [
@@ -309,22 +278,6 @@ def test_the_padding_is_spread_over_the_updates(
     assert sorted(counts) == sorted(real_of_each)
 
 
-def test_padding_that_is_balanced_over_the_processes_is_spread_over_the_updates():
-    """One row in each of 8 processes: 14 real rows in each of 4 updates, not 16, 16, 16 and 8."""
-    is_padding = [row % 8 == 7 for row in range(64)]
-    order = with_spread_padding(is_padding, 8, 4)
-    assert sorted(order) == list(range(64))
-    counts = [
-        sum(
-            not is_padding[row]
-            for process in range(8)
-            for row in order[8 * process + 2 * update : 8 * process + 2 * update + 2]
-        )
-        for update in range(4)
-    ]
-    assert counts == [14] * 4
-
-
 def test_other_methods_keep_verls_size_of_an_update():
     trainer = Trainer(Grpo(), prompts=8, mini=4)
     assert trainer._get_required_batch_multiple(1) == 4 * 2
@@ -341,9 +294,3 @@ def test_verl_builds_the_reference_policy_where_a_coefficient_is_above_zero(meth
     settings = config(2, 2, None)
     ask_for_models(settings, method)
     assert need_reference_policy(settings) is is_there
-
-
-def test_what_the_mixin_overrides_is_verls():
-    overridden = ("_balance_batch", "_get_required_batch_multiple")
-    for name in (*overridden, "_compute_old_log_prob", "_compute_advantage"):
-        assert hasattr(PPOTrainer, name)

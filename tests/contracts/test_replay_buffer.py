@@ -15,14 +15,6 @@ BOTH = pytest.mark.parametrize("buffer_class", [ReplayBuffer, ReplayBufferAsync]
 
 
 @BOTH
-def test_a_guarded_buffer_is_still_verls_own_and_polls_faster(buffer_class):
-    buffer = guarded(buffer_class)
-    assert isinstance(buffer, buffer_class)
-    assert type(buffer).__name__ == f"Guarded{buffer_class.__name__}"
-    assert buffer.pause_s == POLL_S
-
-
-@BOTH
 def test_both_buffers_read_the_statuses_once_a_poll_until_enough_are_finished(
     buffer_class, monkeypatch
 ):
@@ -181,14 +173,6 @@ def test_a_filter_that_finds_nothing_ends_the_run_at_its_limit(buffer_class, mon
     with pytest.raises(HintError, match=r"discarded 6 groups .* at step 1 .*max_num_gen_batches"):
         sample(buffer)
     assert len(handed) == 6
-
-
-def test_an_unknown_status_is_refused_by_verl(monkeypatch):
-    # So pending, running, finished and failure are all that the guard has to count.
-    queue = Queue(monkeypatch)
-    queue.prompt("a", "paused")
-    with pytest.raises(ValueError, match="Unknown status: paused"):
-        sample(guarded(ReplayBuffer))
 
 
 @BOTH

@@ -13,8 +13,8 @@ import transfer_queue as tq
 from fakes import OneByOne
 from omegaconf import OmegaConf
 from tensordict import TensorDict
-from verl.experimental.agent_loop import AgentLoopWorker, get_trajectory_info
-from verl.trainer.ppo.v1.agent_loop_tq import AgentLoopManagerTQ, AgentLoopWorkerTQ
+from verl.experimental.agent_loop import AgentLoopWorker
+from verl.trainer.ppo.v1.agent_loop_tq import AgentLoopWorkerTQ
 from verl.utils import tensordict_utils as tu
 from verl.workers.rollout.llm_server import FullyAsyncLLMServerClient, LLMServerClient
 
@@ -69,13 +69,6 @@ class Remote:
 
 
 # -- the worker -----------------------------------------------------------------------------------
-
-
-def test_verls_worker_is_a_ray_actor_class_with_a_plain_class_behind_it():
-    assert isinstance(AgentLoopWorkerTQ, ray.actor.ActorClass)
-    assert inspect.isclass(PLAIN)
-    assert issubclass(PLAIN, AgentLoopWorker)
-    assert issubclass(HintWorker, PLAIN)
 
 
 def test_our_prompt_coroutine_takes_what_verls_takes():
@@ -237,23 +230,10 @@ def test_the_base_worker_keeps_what_our_constructor_reads():
     assert {"config", "llm_client", "tokenizer", "model_config", "hf_model_type"} <= set(names)
 
 
-def test_a_trajectory_says_its_step_and_whether_it_validates():
-    [info] = asyncio.run(get_trajectory_info(7, [0], True))
-    assert info["step"] == 7
-    assert info["validate"] is True
-
-
 # -- the manager ----------------------------------------------------------------------------------
 
 NODES = {"rollout": {}, "model": {}}
 MINIMAL = OmegaConf.create({"actor_rollout_ref": NODES, "hint": {"watchdog": {"answer_s": 7.0}}})
-
-
-def test_verls_manager_sets_its_worker_class_in_the_constructor():
-    class Early(AgentLoopManagerTQ):
-        agent_loop_workers_class = "ours, too early"
-
-    assert Early(MINIMAL, None).agent_loop_workers_class is AgentLoopWorkerTQ
 
 
 def test_our_manager_starts_our_worker():

@@ -12,6 +12,7 @@ from recipe.run.config import MODEL_NODE, setting
 from recipe.run.errors import ConfigError, one_line
 
 ATTENTION = f"{MODEL_NODE}.override_config.attn_implementation"
+_ULYSSES = "fsdp_config.ulysses_sequence_parallel_size"
 
 
 def ask_for_models(config: DictConfig, method: Method) -> None:
@@ -62,7 +63,8 @@ def choose_attention(config: DictConfig) -> list[str]:
         A line to show, where flash-attn would have been taken.
 
     Raises:
-        ConfigError: If the model caps its attention logits and the attention given does not.
+        ConfigError: If the model caps its attention logits and the attention given does not, or
+            without flash-attn with Ulysses sequence parallelism.
     """
     if setting(config, "trainer.eval_only"):
         return []
@@ -74,7 +76,15 @@ def choose_attention(config: DictConfig) -> list[str]:
             f"(attn_logit_softcapping), so trainer and vLLM would differ; give eager"
         )
     reason = flash_attn_missing()
-    if reason is None or given is not None:
+    if reason is None:
+        return []
+    # verl shares a row out in flash-attn's call alone; another would see a part of it.
+    for name in (f"actor_rollout_ref.{engine}.{_ULYSSES}" for engine in ("actor", "ref")):
+        if (setting(config, name) or 1) > 1:
+            raise ConfigError(
+                f"{name} above 1 needs flash-attn, which cannot be imported ({reason})"
+            )
+    if given is not None:
         return []
     chosen = "eager" if is_capped else "sdpa"
     with open_dict(config):

@@ -108,9 +108,3 @@ def test_archer_discounts_a_turn_by_default():
 def test_a_row_alone_in_its_group_keeps_its_raw_reward():
     rows = [row(1.0, group="a"), row(1.0, group="b"), row(0.0, group="b")]
     assert grpo_advantages(rows, by_std=False).tolist() == [1.0, 0.5, -0.5]
-
-
-def test_padding_is_spread_over_the_updates():
-    # One process, two updates, six rows and two of padding: three and one in each update.
-    order = runtime_credit.with_spread_padding([False] * 6 + [True] * 2, 1, 2)
-    assert order == [0, 1, 2, 6, 3, 4, 5, 7]

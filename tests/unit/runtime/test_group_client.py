@@ -86,22 +86,10 @@ def test_a_stopped_response_goes_on_from_its_last_token_and_the_others_stay():
     assert (requests[1][1]["n"], requests[1][1]["max_tokens"]) == (1, 46)  # 50 - 4
 
 
-def test_each_token_keeps_the_log_prob_of_the_version_that_sampled_it():
-    [response], _ = sample([10], budgets=[4, 3])
-    assert list(response.log_probs_T) == [-0.0] * 4 + [-1.0] * 3 + [-2.0] * 4  # 10 + 1 = 4 + 3 + 4
-    assert (response.min_step, response.max_step) == (0, 2)
-
-
 def test_no_response_is_longer_than_asked_for_however_often_it_was_stopped():
     [response], requests = sample([100], budgets=[7] * 20, max_tokens=40)
     assert (len(response.token_ids_T), response.finish) == (40, "length")
     assert [fields["max_tokens"] for _, fields in requests] == [40, 33, 26, 19, 12, 5]
-
-
-def test_what_goes_on_draws_from_another_seed_than_what_began():
-    _, requests = sample([30], budgets=[10, 10])
-    assert requests[0][1]["seed"] == 3
-    assert len({fields["seed"] for _, fields in requests}) == 3
 
 
 def test_without_seeds_none_is_sent():

@@ -15,7 +15,6 @@ from recipe.hint.adapter import store
 from recipe.hint.hint_trainer import TRAINERS
 from recipe.hint.methods.ghpo import Ghpo, GhpoSettings
 from recipe.hint.methods.scaf import Scaf
-from recipe.hint.record import PromptRecord
 from recipe.hint.reward_tracker import RewardTracker
 from recipe.run.errors import ConfigError
 
@@ -92,19 +91,6 @@ def test_rows_of_one_group_carry_the_prompt_each_was_sampled_from(published):
         assert field["input_ids"].tolist()[len(prompt) :] == field["responses"].tolist()
         assert (tag["prompt_len"], tag["seq_len"]) == (len(prompt), len(field["input_ids"]))
         assert len(field["position_ids"]) == tag["seq_len"]
-
-
-def test_the_rewards_of_the_mixed_group_are_in_the_order_of_its_rows(published):
-    rows = published(mixed())
-    assert [float(field["rm_scores"].sum()) for field, _ in rows] == [0.0, 0.0, 0.0, 1.0]
-
-
-def test_the_record_of_a_mixed_group_says_which_rollouts_train(published):
-    rows = published(mixed())
-    extra = [field["extra_fields"] for field, _ in rows]
-    record = PromptRecord.from_json(extra[0][store.RECORD_FIELD])
-    assert record.rows == ((0, 0), (0, 1), (0, 2), (2, 0))
-    assert [each[store.RECORD_FIELD] for each in extra[1:]] == [None] * 3
 
 
 def test_a_row_trains_with_the_method_s_reward_and_reports_its_accuracy(published):
