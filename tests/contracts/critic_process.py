@@ -127,6 +127,8 @@ def heads():
 class Direct:
     """A worker group of one worker in this process."""
 
+    world_size = 1
+
     def __init__(self, worker):
         self.worker = worker
         self.set_loss_fn = worker.set_loss_fn
@@ -152,7 +154,7 @@ def utterances():
     settings = UtteranceCriticSettings(
         0.9, 0.5, updates=1, batch_size=16, capacity=100, expectile=None
     )
-    learner = UtteranceLearner(settings, Direct(worker), seed=1, num_processes=1)
+    learner = UtteranceLearner(settings, Direct(worker), seed=1)
     data = [
         transition([5, 6, 7], [12, 13], 0.0, [5, 6, 7, 12, 13, 9]),
         transition([5, 6, 7, 12, 13, 9], [20], 1.0),
