@@ -18,7 +18,7 @@ from torch.distributed.fsdp import FullyShardedDataParallel
 from verl.utils import tensordict_utils as tu
 from verl.utils.net_utils import get_free_port
 
-from recipe.hint.adapter.archer import _batch
+from recipe.hint.adapter.archer import filled
 from recipe.hint.adapter.critic import UtteranceCriticWorker
 
 ROWS = [transition([5, 6, 7], [12, 13], 0.0), transition([5, 6, 7, 12], [20], 1.0)]
@@ -42,7 +42,7 @@ plain_init, FullyShardedDataParallel.__init__ = FullyShardedDataParallel.__init_
 
 
 def asked(ask):
-    rows = _batch(ROWS)
+    rows = filled(ROWS, 2)
     tu.assign_non_tensor(rows, temperature=1.0, compute_loss=False)
     return ask(rows)["utterance"].to_padded_tensor(0.0)
 

@@ -82,7 +82,7 @@ class UtteranceLearner:
         next_values_N2[~is_done_N] = slow[2 * count :, 2:]
         rewards_N = np.array([each.reward for each in drawn])
         targets_N2 = q_targets(rewards_N, next_values_N2, is_done_N, self._settings.gamma)
-        rows = self._filled([*drawn, *valued])
+        rows = filled([*drawn, *valued], self._workers.world_size)
         of_q, of_v = torch.full((2, len(rows), 2), torch.nan)  # NaN: a row has no such target
         of_q[:count] = torch.from_numpy(targets_N2)
         of_v[count : 2 * count] = torch.from_numpy(slow[:count, :2])
@@ -102,7 +102,7 @@ class UtteranceLearner:
         return means | {"td_error": float(td_error)}
 
     def _evaluate(self, ask: Any, transitions: Sequence[Transition]) -> np.ndarray:
-        rows = self._filled(transitions)
+        rows = filled(transitions, self._workers.world_size)
         tu.assign_non_tensor(rows, temperature=1.0, compute_loss=False)
         found_N4 = ask(rows).get()["utterance"].to_padded_tensor(0.0)
         if not found_N4.isfinite().all():  # a target that is NaN would be taken for none
@@ -112,29 +112,29 @@ class UtteranceLearner:
             )
         return found_N4[: len(transitions)].double().numpy()
 
-    def _filled(self, transitions: Sequence[Transition]) -> TensorDict:
-        """Return rows for verl's workers, filled up with the first to a multiple of them."""
-        missing = -len(transitions) % self._workers.world_size
-        filled = [*transitions, *[transitions[0]] * missing]
-        states = [torch.from_numpy(each.state_T.astype(np.int64)) for each in filled]
-        actions = [torch.from_numpy(each.action_T.astype(np.int64)) for each in filled]
-        both = [torch.cat(pair) for pair in zip(states, actions, strict=True)]
-        masks = [torch.ones_like(each) for each in actions]
-        columns = {
-            "prompts": states,
-            "responses": actions,
-            "input_ids": both,
-            "position_ids": [torch.arange(len(each)) for each in both],
-            "response_mask": masks,
-            "loss_mask": masks,
-        }
-        return TensorDict(
-            {
-                name: torch.nested.as_nested_tensor(each, layout=torch.jagged)
-                for name, each in columns.items()
-            },
-            batch_size=len(filled),
-        )
+
+def filled(transitions: Sequence[Transition], world_size: int) -> TensorDict:
+    """Return rows for verl's workers, filled up with the first to a multiple of them."""
+    each_T = [*transitions, *[transitions[0]] * (-len(transitions) % world_size)]
+    states = [torch.from_numpy(each.state_T.astype(np.int64)) for each in each_T]
+    actions = [torch.from_numpy(each.action_T.astype(np.int64)) for each in each_T]
+    both = [torch.cat(pair) for pair in zip(states, actions, strict=True)]
+    masks = [torch.ones_like(each) for each in actions]
+    columns = {
+        "prompts": states,
+        "responses": actions,
+        "input_ids": both,
+        "position_ids": [torch.arange(len(each)) for each in both],
+        "response_mask": masks,
+        "loss_mask": masks,
+    }
+    return TensorDict(
+        {
+            name: torch.nested.as_nested_tensor(each, layout=torch.jagged)
+            for name, each in columns.items()
+        },
+        batch_size=len(each_T),
+    )
 
 
 def transitions_of(
