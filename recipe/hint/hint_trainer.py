@@ -50,7 +50,7 @@ from recipe.run.errors import ConfigError
 from recipe.run.reporter import StepReporter
 from recipe.run.resume import lacks_validation
 from recipe.run.run_folder import METRICS_FILE, RunFolder, plain
-from recipe.run.watchdog import NO_ANSWER, Limited, Liveness, Watchdog, ready
+from recipe.run.watchdog import NO_ANSWER, Liveness, Watchdog, ready
 from recipe.run.whole_file import whole_file, write_whole
 
 __all__ = [
@@ -260,7 +260,8 @@ class HintMixin(CreditMixin):
         with self._limit("start"):
             self._digests = digests_of_run(self.config)
             super()._setup()
-            self.val_dataloader = Limited(self.val_dataloader, partial(self._limit, "loader"))
+            if self.val_dataloader.num_workers:  # torch's own limit; verl iterates it itself
+                self.val_dataloader.timeout = self.hint.watchdog.answer_s
         # Keep objects that live for the whole run out of full garbage collections, which would take
         # half a second each, in the middle of a step.
         gc.freeze()

@@ -26,7 +26,7 @@ from recipe.problems.columns import check_target, read_file, read_problems, writ
 from recipe.problems.prepare import KEYS, Given, Prepared, read_local
 from recipe.problems.schema import KINDS
 from recipe.problems.sources import SOURCES, read_source
-from recipe.run.arguments import Parser, text
+from recipe.run.arguments import Parser
 from recipe.run.ending import errors_in_one_line
 from recipe.run.errors import DataError
 
@@ -37,10 +37,10 @@ def _parser() -> Parser:
     add = parser.add_argument
     add("input", metavar="IN", help="a file, or the name of a source")
     add("output", type=Path, metavar="OUT.parquet")
-    add("--source", type=text, default="", help="data_source of the rows (default: IN's name)")
-    add("--split", type=text, default="", help="default: train; a named source has its own")
+    add("--source", default="", help="data_source of the rows (default: IN's name)")
+    add("--split", default="", help="default: train; a named source has its own")
     add("--limit", type=int, help="take the first N problems")
-    add("--system-prompt", type=text, help="text of the system turn, empty for none")
+    add("--system-prompt", help="text of the system turn, empty for none")
     add = parser.add_argument_group("named sources").add_argument
     add("--from", dest="copy", type=Path, metavar="PATH", help="file or folder")
     add("--revision", default="", help="another commit than the pinned one")

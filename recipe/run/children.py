@@ -14,7 +14,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import FrameType
 from typing import IO, NoReturn
@@ -23,17 +23,14 @@ import psutil
 
 from recipe.run.errors import StallError, Terminated, one_line
 
-# How long an interrupted run may take to end Ray before it is killed.
-GRACE_S = 60.0
-KILLED_S = 10.0  # how long a killed one may take: it may wait for a disk
+GRACE_S = 60.0  # how long an interrupted run may take to end Ray before it is killed
+_KILLED_S = 10.0  # how long a killed one may take: it may wait for a disk
 _STOPPED_S = 30.0  # Ray gives up by itself after a minute
 _LOOK_EVERY_S = 5.0  # for new processes: a look reads all of the machine's
 _SHUTDOWN_S = 30.0
 _UNHEARD_S = 5.0
-_PR_SET_PDEATHSIG = 1
-_ENDING = (signal.SIGTERM, signal.SIGINT)
-_SERVICES = ("gcs_server", "raylet")
 _GONE = (psutil.NoSuchProcess, psutil.AccessDenied)
+_ENDED = (psutil.STATUS_DEAD, psutil.STATUS_ZOMBIE)
 _came: list[tuple[int, float]] = []  # a signal and when; of the process, as signals are
 
 
@@ -47,12 +44,8 @@ def start_child(
 ) -> subprocess.Popen:
     """Start a process that the kernel ends when this one ends.
 
-    Args:
-        command: Program and arguments.
-        env: The whole environment.
-        log: Takes what it prints; ``None``: this process's console.
-        pass_fds: Open files that it keeps, such as a lock that it is to hold until its end.
-        cwd: The folder it works in; ``None``: this one's.
+    ``log`` takes what it prints, else the console; ``pass_fds`` are open files that it keeps, such
+    as a lock that it is to hold until its end.
     """
     return subprocess.Popen(
         command,
@@ -61,15 +54,14 @@ def start_child(
         env=env,
         pass_fds=pass_fds,
         cwd=cwd,
-        # Ctrl-C reaches only this process, which passes it on.
-        start_new_session=True,
+        start_new_session=True,  # Ctrl-C reaches only this process, which passes it on
         preexec_fn=functools.partial(_end_with, os.getpid()),
     )
 
 
 def _end_with(parent: int) -> None:
     with contextlib.suppress(OSError, AttributeError):  # not on this system
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+        ctypes.CDLL(None).prctl(1, signal.SIGTERM)  # PR_SET_PDEATHSIG
     if os.getppid() != parent:  # it ended before it was asked for
         os.kill(os.getpid(), signal.SIGTERM)
 
@@ -84,13 +76,11 @@ def end_children(processes: Sequence[subprocess.Popen]) -> None:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(max(0.0, deadline - time.monotonic()))
     finally:  # after a second signal too
-        left = [each for each in processes if each.poll() is None]
-        for process in left:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-    for process in left:
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(KILLED_S)
+        for process in processes:
+            if process.poll() is None:
+                with contextlib.suppress(ProcessLookupError, subprocess.TimeoutExpired):
+                    os.killpg(process.pid, signal.SIGKILL)
+                    process.wait(_KILLED_S)
 
 
 @contextlib.contextmanager
@@ -102,8 +92,9 @@ def deferred_signals() -> Iterator[None]:
     since the last call is raised at its end. A second signal is raised at once where the block
     hangs, or already ends what it started. Blocks do not nest.
     """
+    both = (signal.SIGTERM, signal.SIGINT)
     # One that is ignored, as Ctrl-C by what a shell starts in the background, stays so.
-    heard = [each for each in _ENDING if signal.getsignal(each) != signal.SIG_IGN]
+    heard = [each for each in both if signal.getsignal(each) != signal.SIG_IGN]
     before = {each: signal.signal(each, _note) for each in heard}
     is_raised = False
     try:
@@ -157,8 +148,11 @@ class RayServices:
     """
 
     def __init__(self) -> None:
-        children = psutil.Process().children(recursive=True)
-        self._services = {name: each for each in children if (name := _name(each)) in _SERVICES}
+        self._services: dict[str, psutil.Process] = {}
+        for child in psutil.Process().children(recursive=True):
+            with contextlib.suppress(*_GONE):
+                if (name := child.name()) in ("gcs_server", "raylet"):
+                    self._services[name] = child
         self.are_ours = bool(self._services)
         self._started: set[psutil.Process] = set()
         self._running_at = dict.fromkeys(self._services, time.monotonic())
@@ -168,7 +162,7 @@ class RayServices:
         """Look at each; ``StallError`` if one died, or has been stopped for half a minute."""
         for name, service in self._services.items():
             status = _status(service)
-            if status in (psutil.STATUS_DEAD, psutil.STATUS_ZOMBIE):
+            if status in _ENDED:
                 raise StallError(f"Ray's process {name} died; check dmesg for the OOM killer")
             if status != psutil.STATUS_STOPPED:
                 self._running_at[name] = time.monotonic()
@@ -183,25 +177,23 @@ class RayServices:
         impatience.daemon = True
         try:
             self._look()
-            for service in self._services.values():
-                if _status(service) == psutil.STATUS_STOPPED:
-                    _kill(service)
+            services = self._services.values()
+            _kill(each for each in services if _status(each) == psutil.STATUS_STOPPED)
             impatience.start()
             end()
             # A stopped process does not notice that Ray has ended.
             # Not by psutil's wait: the kernel may answer ENOENT for one that ends at this moment.
-            deadline = time.monotonic() + KILLED_S
-            while any(is_running(each.pid) for each in self._started):
-                if time.monotonic() > deadline:
-                    break
+            deadline = time.monotonic() + _KILLED_S
+            while time.monotonic() < deadline and any(
+                _status(each) not in _ENDED for each in self._started
+            ):
                 time.sleep(0.05)
         finally:  # even if a second signal ended the wait
             impatience.cancel()
             self._kill_all()
 
     def _kill_all(self) -> None:
-        for each in (*self._services.values(), *self._started):
-            _kill(each)
+        _kill([*self._services.values(), *self._started])
 
     def _look(self) -> None:
         self._looked_at = time.monotonic()
@@ -210,32 +202,14 @@ class RayServices:
                 self._started |= {*service.children(recursive=True)}
 
 
-def is_running(pid: int) -> bool:
-    """Return whether a process of this machine has not ended."""
-    try:
-        return _status(psutil.Process(pid)) not in (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD)
-    except psutil.NoSuchProcess:
-        return False
-
-
 @contextlib.contextmanager
 def starting_ray(limit_s: float) -> Iterator[None]:
-    """End this process, with the reason, where Ray does not start while the block runs.
-
-    Ray waits for its own services without a limit, and nothing can interrupt it.
-
-    Args:
-        limit_s: Longest time in seconds, ``hint.watchdog.queue_s``.
-    """
+    """End this process where Ray, which nothing can interrupt, does not start in ``queue_s``."""
 
     def give_up() -> None:
-        sys.stderr.write(
-            f"error: Ray did not start within hint.watchdog.queue_s={limit_s:g} s (its logs: "
-            f"/tmp/ray/session_latest/logs, unless ray_kwargs gives another place)\n"
-        )
-        sys.stderr.flush()
-        for child in psutil.Process().children(recursive=True):
-            _kill(child)
+        told = f"error: Ray did not start within hint.watchdog.queue_s={limit_s:g} s"
+        print(f"{told} (logs: /tmp/ray/session_latest/logs)", file=sys.stderr, flush=True)  # noqa: T201
+        _kill(psutil.Process().children(recursive=True))
         os._exit(2)
 
     limit = threading.Timer(limit_s, give_up)
@@ -262,14 +236,7 @@ def _status(process: psutil.Process) -> str:
         return psutil.STATUS_DEAD
 
 
-def _name(process: psutil.Process) -> str:
-    """Return a process's name; nothing where it has just ended."""
-    try:
-        return process.name()
-    except _GONE:
-        return ""
-
-
-def _kill(process: psutil.Process) -> None:
-    with contextlib.suppress(*_GONE):
-        process.kill()
+def _kill(processes: Iterable[psutil.Process]) -> None:
+    for process in processes:
+        with contextlib.suppress(*_GONE):
+            process.kill()

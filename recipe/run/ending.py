@@ -75,24 +75,21 @@ class _Output(io.FileIO):
 
 def _guard_streams() -> None:
     """Replace the standard streams of this process; those that a test or notebook set stay."""
-    null = os.open(os.devnull, os.O_RDWR)
-    while null <= 2:  # else the next file of the program would be what a child takes for its stdout
+    # Closed ones first: the next file of the program would be what a child takes for its stdout.
+    while (null := os.open(os.devnull, os.O_RDWR)) <= 2:
         os.set_inheritable(null, True)
-        null = os.open(os.devnull, os.O_RDWR)
     os.close(null)
-    if sys.stdin is None:
-        sys.stdin = open(os.devnull)  # noqa: SIM115 - for the whole process
     for number, name in ((1, "stdout"), (2, "stderr")):
         old = getattr(sys, name)
-        if old is None:
-            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
-        elif old is getattr(sys, f"__{name}__"):
-            old.flush()
-            raw = _Output(number, "w", closefd=False)
-            # Unbuffered where it was: a killed program's last words are not lost.
-            buffer: Any = raw if old.write_through else io.BufferedWriter(raw)
-            new = io.TextIOWrapper(buffer, old.encoding, old.errors)
-            new.reconfigure(line_buffering=old.line_buffering, write_through=old.write_through)
+        if old is None or old is getattr(sys, f"__{name}__"):
+            is_direct = old is not None and old.write_through
+            raw: Any = _Output(number, "w", closefd=False)
+            buffer = raw if is_direct else io.BufferedWriter(raw)
+            lines = old is None or old.line_buffering
+            options = {"line_buffering": lines, "write_through": is_direct}
+            new = io.TextIOWrapper(
+                buffer, old and old.encoding, old and old.errors, None, **options
+            )
             setattr(sys, name, new)
 
 

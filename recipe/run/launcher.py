@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import shlex
 import shutil
 import sys
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from textwrap import shorten
 from typing import Any, cast
 
 import ray
@@ -32,30 +30,16 @@ from recipe.run.errors import HintError, StallError
 from recipe.run.paths import evaluation_folder, make_absolute
 from recipe.run.reporter import Console, closing_lines, stopped_line
 from recipe.run.run_folder import RunFolder, keep_config
-from recipe.run.task_runner import HintTaskRunner, is_training, run_folders
+from recipe.run.task_runner import HintTaskRunner, claimed_places, is_training
 from recipe.run.watchdog import Heartbeat, read_fatal, sentence_of, text_of
-from recipe.run.whole_file import claimed
 
 _POLL_S = 0.2
-# vLLM's errors name no reason; they point at the output of its engine.
-_ELSEWHERE = "root cause"
-_LONGEST = 600
-# A line of vLLM's engine, or of one of its workers, that ends a traceback.
-_RAISED = re.compile(
-    r"^\((?:EngineCore|Worker)[^)]*\) (?:(?:\x1b\[[0-9;]*m)?ERROR[^\]]*\](?:\x1b\[[0-9;]*m)? )?"
-    r"(?P<error>[A-Za-z_][\w.]*(?:Error|Exception|Timeout)(?:: .*)?)$"
-)
 
 
 def launch(config: DictConfig, *parts: Any) -> list[str]:
-    """Train to the end.
+    """Train to the end, and return the result in lines for the console.
 
-    Args:
-        config: The run's; its paths become absolute.
-        parts: What ``HintTaskRunner`` is made with.
-
-    Returns:
-        The result, in lines for the console.
+    The paths in ``config`` become absolute; ``HintTaskRunner`` is made with ``parts``.
     """
     try:
         return ["done", *closing_lines(run_to_its_end(config, HintTaskRunner, *parts))]
@@ -80,32 +64,19 @@ def run_to_its_end(config: DictConfig, runner_class: type, *parts: Any) -> RunFo
     make_absolute(config)
     folder = RunFolder(config.hint.run_dir)
     folder.create()
-    with claimed_places(config):
+    with claimed_places(config, ".lock"):
         (folder.logs / "fatal.json").unlink(missing_ok=True)
         folder.begin_console()
         leave_former_run(config)
         # An evaluation in a run's folder leaves what that run was made with as it is.
         place = evaluation_folder(config) if config.trainer.eval_only else folder.root
         keep_config(place / "config.yaml", OmegaConf.to_yaml(config))
-        with _started_ray(config, folder) as (services, session):
+        with _started_ray(config, folder) as services:
             try:
                 _run(config, folder, services, runner_class, parts)
             except (RayError, HintError) as error:
-                reason = _reason(error, folder)
-                if _ELSEWHERE in reason:
-                    reason = engine_error(session, _job()) or f"{reason} It wrote no error here."
-                raise HintError(f"{reason} (logs: {folder.logs})") from error
+                raise HintError(f"{_reason(error, folder)} (logs: {folder.logs})") from error
     return folder
-
-
-@contextlib.contextmanager
-def claimed_places(config: DictConfig) -> Iterator[None]:
-    """Hold the folders of the run, which the command of another one may not use."""
-    with contextlib.ExitStack() as claims:
-        for each in run_folders(config):
-            each.mkdir(parents=True, exist_ok=True)
-            claims.enter_context(claimed(each / ".lock"))
-        yield
 
 
 def leave_former_run(config: DictConfig) -> None:
@@ -119,21 +90,22 @@ def leave_former_run(config: DictConfig) -> None:
 
 
 @contextlib.contextmanager
-def _started_ray(config: DictConfig, folder: RunFolder) -> Iterator[tuple[RayServices, Path]]:
-    """Run Ray during the block, and keep the output of its processes; yields its folder of logs."""
+def _started_ray(config: DictConfig, folder: RunFolder) -> Iterator[RayServices]:
+    """Run Ray during the block, and keep the output of its processes."""
     arguments = ray_arguments(config)
     with starting_ray(config.hint.watchdog.queue_s):
         context = cast(Any, ray.init(**arguments))
     raise_on_sigterm()  # Ray has set a handler that ends the process silently
-    session = Path(context.address_info["session_dir"]) / "logs"
     services = RayServices()
     with deferred_signals():
         try:
-            yield services, session
+            yield services
         finally:
             with contextlib.suppress(Exception):  # the run's own error must not be replaced
                 time.sleep(0.3)
-                keep_logs(session, folder.logs / "ray", "" if services.are_ours else _job())
+                job = "" if services.are_ours else ray.get_runtime_context().get_job_id()
+                session = Path(context.address_info["session_dir"]) / "logs"
+                keep_logs(session, folder.logs / "ray", job)
             services.shut_down(ray.shutdown)
 
 
@@ -179,35 +151,15 @@ def _run(
 
 def _reason(error: Exception, folder: RunFolder) -> str:
     """Return the reason that a process of the run wrote, or Ray's error if the disk was full."""
-    left = read_fatal(folder.logs)
-    if left or (isinstance(error, HintError) and not isinstance(error, RayTaskError)):
-        return left or str(error)
-    if isinstance(error, RayActorError):
-        return f"the driver died: {text_of(error)}"
-    return sentence_of(error, folder.root)
-
-
-def _job() -> str:
-    return ray.get_runtime_context().get_job_id()
-
-
-def engine_error(session: Path, job: str) -> str | None:
-    """Tell the first error that a vLLM engine or a worker of it wrote, if any did.
-
-    vLLM raises in the server only that the engine failed; the reason is in the engine's output.
-
-    Args:
-        session: Ray's folder of logs on this machine; other machines' engines are not found.
-        job: Ray's id of the job.
-    """
-    for kind in ("out", "err"):
-        for path in sorted(session.rglob(f"worker-*-{job}-*.{kind}")):
-            with path.open(encoding="utf-8", errors="replace") as lines:
-                found = (_RAISED.match(line) for line in lines)
-                if match := next(filter(None, found), None):
-                    error = shorten(match["error"], _LONGEST, placeholder=" ...")
-                    return f"vLLM's engine failed: {error}"
-    return None
+    reason = read_fatal(folder.logs)
+    if not reason and isinstance(error, HintError) and not isinstance(error, RayTaskError):
+        reason = str(error)
+    if not reason and isinstance(error, RayActorError):
+        reason = f"the driver died: {text_of(error)}"
+    reason = reason or sentence_of(error, folder.root)
+    # vLLM's errors point at the output of its engine.
+    where = "; it is in a file logs/ray/worker-*: grep EngineCore"
+    return reason + (where if "root cause" in reason else "")
 
 
 def keep_logs(session: Path, target: Path, job: str) -> None:

@@ -44,10 +44,12 @@ def model_folder(path: str) -> Path | None:
     home = os.environ.get("HF_HOME") or "~/.cache/huggingface"
     cache = Path(os.environ.get("HF_HUB_CACHE") or f"{home}/hub").expanduser()
     files = cache.glob(f"models--{path.replace('/', '--')}/snapshots/*/config.json")
-    found = [file.parent for file in sorted(files, key=os.path.getmtime)]
+    found = sorted(files, key=os.path.getmtime, reverse=True)
     kinds = {".safetensors", ".bin"}
-    whole = (each for each in reversed(found) if kinds & {file.suffix for file in each.iterdir()})
-    return next(whole, None)
+    return next(
+        (each.parent for each in found if kinds & {file.suffix for file in each.parent.iterdir()}),
+        None,
+    )
 
 
 def make_absolute(config: DictConfig) -> None:

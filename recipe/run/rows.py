@@ -18,26 +18,19 @@ def read_rows(path: str | Path) -> Iterator[dict[str, Any]]:
 
     A last line without its end, which a killed run leaves, is not a row.
     """
-    path = Path(path)
-    if not path.exists():
+    if not Path(path).exists():
         return
-    try:
-        with open(path, encoding="utf-8") as lines:
-            for number, line in enumerate(lines, 1):
-                if line.endswith("\n"):
-                    yield _row(f"{path}: line {number}", line)
-    except (OSError, UnicodeDecodeError) as error:
-        raise DataError(f"{path} cannot be read: {error}") from error
-
-
-def _row(place: str, line: str) -> dict[str, Any]:
-    try:
-        row = json.loads(line)
-    except ValueError as error:
-        raise DataError(f"{place} is not JSON ({error}); take it out") from error
-    if not isinstance(row, dict) or not isinstance(row.get("step"), int):
-        raise DataError(f"{place} is no object with a whole number `step`; take it out")
-    return row
+    with open(path, encoding="utf-8") as lines:
+        for number, line in enumerate(lines, 1):
+            if line.endswith("\n"):
+                try:
+                    row = json.loads(line)
+                    int(row["step"])
+                except (ValueError, TypeError, KeyError) as error:
+                    raise DataError(
+                        f"{path}: line {number} is no row ({error}); take it out"
+                    ) from None
+                yield row
 
 
 def by_step(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:

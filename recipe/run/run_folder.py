@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from recipe.run.rows import read_rows
-from recipe.run.whole_file import append_lines, whole_file, write_whole
+from recipe.run.whole_file import append_lines, sync, whole_file, write_whole
 
 METRICS_FILE = "hint_metrics.json"  # in a checkpoint: metrics of its step
 
@@ -45,12 +45,7 @@ class RunFolder:
         _append(self.metrics, [{"step": step} | plain(metrics)])
 
     def restore_metrics(self, step: int, checkpoint: Path) -> None:
-        """Add the line of a step whose run ended between its checkpoint and its line.
-
-        Args:
-            step: The step.
-            checkpoint: Folder that has the metrics that were known when it was saved.
-        """
+        """Add the line of a step whose run ended between its checkpoint and its line."""
         path = checkpoint / METRICS_FILE
         metrics = plain(json.loads(path.read_text(encoding="utf-8"))) if path.exists() else {}
         rows = (row for row in self.read_metrics() if row["step"] == step)
@@ -66,24 +61,21 @@ class RunFolder:
 
         A run that starts over (``step`` 0) moves an earlier run's files aside instead.
         """
-        for path in (self.records, self.metrics, self.samples):
-            if not path.exists():
-                continue
+        for path in self._grown():
             if step == 0:
                 os.replace(path, _free_name(path))
                 continue
             # Line by line: the records of a long run do not fit the memory.
             with open(path, "rb") as file, whole_file(path) as kept:
-                for line in file:
-                    if _is_until(line, step):
-                        kept.write(line.rstrip(b"\r\n") + b"\n")
+                kept.writelines(line for line in file if _is_until(line, step))
 
     def settle(self) -> None:
         """Bring records, metrics and samples to the disk."""
-        for path in (self.records, self.metrics, self.samples):
-            if path.exists():
-                with open(path, "rb") as file:
-                    os.fsync(file.fileno())
+        for path in self._grown():
+            sync(path)
+
+    def _grown(self) -> list[Path]:
+        return [path for path in (self.records, self.metrics, self.samples) if path.exists()]
 
     def begin_console(self) -> None:
         """Move the console's lines of an earlier start aside."""
@@ -99,9 +91,8 @@ class RunFolder:
 def keep_config(path: Path, text: str) -> None:
     """Write a run's settings; those of an earlier start that differ are kept beside them."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    if path.exists() and (before := path.read_bytes()) != text.encode():
-        with whole_file(_free_name(path)) as kept:  # not moved: a kill must leave settings
-            kept.write(before)
+    if path.exists() and (before := path.read_text(encoding="utf-8")) != text:
+        write_whole(_free_name(path), before)  # not moved: a kill must leave settings
     write_whole(path, text)
 
 
@@ -128,6 +119,6 @@ def _free_name(path: Path) -> Path:
 def _is_until(line: bytes, step: int) -> bool:
     """Return whether a row is of a step up to this one; what a kill left of a row is not."""
     try:
-        return float(json.loads(line)["step"]) <= step
+        return line.endswith(b"\n") and json.loads(line)["step"] <= step
     except (ValueError, TypeError, KeyError):
         return False

@@ -7,7 +7,7 @@ import json
 import os
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +15,8 @@ import ray
 from hydra.utils import get_object
 from omegaconf import DictConfig
 
+from recipe.run.environment import describe_machine
 from recipe.run.errors import HintError
-from recipe.run.machine import describe_machine
 from recipe.run.run_folder import RunFolder
 from recipe.run.watchdog import NO_ANSWER, Watchdog, queue_controller, sentence_of, write_fatal
 from recipe.run.whole_file import claimed, write_whole
@@ -25,7 +25,6 @@ from recipe.run.whole_file import claimed, write_whole
 TRAINERS = "recipe.hint.hint_trainer.TRAINERS"
 MANAGER = "recipe.hint.adapter.worker.HintManager"
 REGISTER_SERVERS = "recipe.hint.adapter.rollout_server.register"
-DRIVER_LOCK = ".driver.lock"
 # If a run's command is killed, its driver ends some seconds later.
 _PREDECESSOR_S = 60.0
 
@@ -35,15 +34,20 @@ def is_training(config: DictConfig) -> bool:
     return not (config.trainer.get("eval_only") or config.trainer.get("val_only"))
 
 
-def run_folders(config: DictConfig) -> list[Path]:
-    """Return the folders that belong to one run at a time; the command and the driver lock each.
+@contextlib.contextmanager
+def claimed_places(config: DictConfig, lock: str, *, wait_s: float = 0.0) -> Iterator[None]:
+    """Hold the run's folder, and that of its checkpoints if it is another, against other runs.
 
-    Checkpoints may be on another disk than the run's folder.
+    The command and the driver have a lock each.
     """
     root = Path(config.hint.run_dir)
     checkpoints = Path(config.trainer.get("default_local_dir") or root)
     is_apart = is_training(config) and not checkpoints.resolve().is_relative_to(root.resolve())
-    return [root, checkpoints] if is_apart else [root]
+    with contextlib.ExitStack() as claims:
+        for each in [root, checkpoints] if is_apart else [root]:
+            each.mkdir(parents=True, exist_ok=True)
+            claims.enter_context(claimed(each / lock, wait_s=wait_s))
+        yield
 
 
 class HintTaskRunner:
@@ -65,10 +69,7 @@ class HintTaskRunner:
         # Before verl's imports: the launcher waits for its heartbeat.
         watchdog = Watchdog(folder.logs)
         try:
-            with contextlib.ExitStack() as locks:
-                for each in run_folders(config):
-                    each.mkdir(parents=True, exist_ok=True)
-                    locks.enter_context(claimed(each / DRIVER_LOCK, wait_s=_PREDECESSOR_S))
+            with claimed_places(config, ".driver.lock", wait_s=_PREDECESSOR_S):
                 return self._run(config, folder, watchdog)
         except BaseException as error:
             with contextlib.suppress(OSError):  # a full disk; the launcher has Ray's error too
@@ -83,12 +84,14 @@ class HintTaskRunner:
         import transfer_queue as tq
         from verl.utils.import_utils import load_class_from_fqn
 
-        limits = config.hint.watchdog
+        def limit(what: str, setting: str) -> Any:
+            limit_s = config.hint.watchdog[setting]
+            return watchdog.phase(what, limit_s, f"hint.watchdog.{setting}", fault=NO_ANSWER)
+
         prepare_verl()
         config.transfer_queue.enable = True
-        queue = "TransferQueue", limits.queue_s, "hint.watchdog.queue_s"
         _check_queue_is_free()
-        with watchdog.phase(*queue, fault=NO_ANSWER):
+        with limit("TransferQueue", "queue_s"):
             tq.init(config.transfer_queue)
         is_done = False
         trainer = None
@@ -98,8 +101,7 @@ class HintTaskRunner:
             trainer.watchdog = watchdog
             trainer.turn_metrics = self.turn_metrics or trainer.turn_metrics
             trainer.init()
-            agents = "the agent-loop workers", limits.start_s, "hint.watchdog.start_s"
-            with watchdog.phase(*agents, fault=NO_ANSWER):
+            with limit("the agent-loop workers", "start_s"):
                 agent = config.actor_rollout_ref.rollout.agent
                 name = agent.get("agent_loop_manager_class") or MANAGER
                 manager = load_class_from_fqn(name, "AgentLoopManager").create(
@@ -120,7 +122,7 @@ class HintTaskRunner:
                 if trainer is not None and trainer.logger is not None:
                     trainer.logger.finish(exit_code=0 if is_done else 1)
             finally:
-                with watchdog.phase(*queue, fault=NO_ANSWER):
+                with limit("TransferQueue", "queue_s"):
                     tq.close()
 
 

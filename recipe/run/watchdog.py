@@ -15,9 +15,7 @@ import re
 import shutil
 import threading
 import time
-from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from textwrap import shorten
 from typing import Any
@@ -31,28 +29,13 @@ from recipe.run.whole_file import write_whole
 EXIT_CODE = 70  # os.EX_SOFTWARE: not a signal, not a user error
 NO_ANSWER = "did not answer within"  # of a phase that waits for somebody who was asked
 _END_S = 10.0  # for what is written at the end; a disk that hangs must not keep the process
-_ASK_EVERY_S = 2.0
+_LOOK_EVERY_S, _ASK_EVERY_S = 0.5, 2.0
 _FULL_MB = 50
-_LONGEST = 1000  # characters of an error; Ray's on memory has 5,000
 # Ray's message about an actor whose process is gone; it does not know why.
 _ACTOR_DIED = re.compile(
     r"The actor died unexpectedly before finishing this task\. class_name: (?:\S*\.)?(\w+) "
     r".*?pid: (\d+) .*Worker exit type: SYSTEM_ERROR .*"
 )
-# Of an evaluation's engine: the method, and who answers it.
-_WHOM = {
-    **dict.fromkeys(("sample_each", "write", "log_probs"), "vLLM"),
-    **dict.fromkeys(("grade", "leaks"), "the verifier"),
-}
-
-
-@dataclass(slots=True, eq=False)
-class _Phase:
-    """A block of code that the main thread is in, and when it is late."""
-
-    label: str
-    deadline: float
-    more: Callable[[], str]
 
 
 class Watchdog:
@@ -66,8 +49,7 @@ class Watchdog:
 
     def __init__(self, log_dir: Path) -> None:
         self._log_dir = log_dir
-        self._lock = threading.Lock()
-        self._stack: list[_Phase] = []
+        self._phases: list[tuple[str, float]] = []  # label and deadline; the innermost is last
         self._stop = threading.Event()
         # Separate threads: a disk that hangs must stop only the beat.
         for work in (self._watch, self._beat):
@@ -75,14 +57,8 @@ class Watchdog:
 
     @contextlib.contextmanager
     def phase(
-        self,
-        what: str,
-        limit_s: float,
-        setting: str,
-        *,
-        fault: str = "took longer than",
-        more: Callable[[], str] = str,
-    ) -> Iterator[Callable[[], None]]:
+        self, what: str, limit_s: float, setting: str, *, fault: str = "took longer than"
+    ) -> Iterator[None]:
         """Limit a block of code.
 
         Args:
@@ -90,24 +66,13 @@ class Watchdog:
             limit_s: Longest time in seconds.
             setting: Name of the setting that holds the limit.
             fault: Verb before the limit; ``NO_ANSWER`` where somebody was asked.
-            more: Called when it is late, on the watching thread: what to add.
-
-        Yields:
-            A function that gives the block its whole time again.
         """
-        label = f"{what} {fault} {setting}={limit_s:g} s"
-        phase = _Phase(label, time.monotonic() + limit_s, more)
-
-        def renew() -> None:
-            phase.deadline = time.monotonic() + limit_s
-
-        with self._lock:
-            self._stack.append(phase)
+        phase = f"{what} {fault} {setting}={limit_s:g} s", time.monotonic() + limit_s
+        self._phases.append(phase)
         try:
-            yield renew
+            yield
         finally:
-            with self._lock:
-                self._stack.remove(phase)
+            self._phases.remove(phase)
 
     def stop(self) -> None:
         """End the threads."""
@@ -120,22 +85,20 @@ class Watchdog:
         with contextlib.suppress(RuntimeError):  # no thread can be started
             last_resort.start()
         # Each may fail on a full disk, and the process must still end.
-        with contextlib.suppress(OSError):
-            with open(self._log_dir / "stacks.txt", "w") as file:
-                faulthandler.dump_traceback(file, all_threads=True)
+        with contextlib.suppress(OSError), open(self._log_dir / "stacks.txt", "w") as file:
+            faulthandler.dump_traceback(file, all_threads=True)
         with contextlib.suppress(OSError):
             write_fatal(self._log_dir, f"{reason}; stacks of all threads are in logs/stacks.txt")
         os._exit(EXIT_CODE)
 
     def _watch(self) -> None:
-        while not self._stop.wait(0.5):
-            with self._lock:
-                late = [each for each in self._stack if time.monotonic() > each.deadline]
-            if late:
-                self.end(late[-1].label + late[-1].more())
+        while not self._stop.wait(_LOOK_EVERY_S):
+            now = time.monotonic()
+            if late := [label for label, deadline in [*self._phases] if now > deadline]:
+                self.end(late[-1])
 
     def _beat(self) -> None:
-        while not self._stop.wait(0.5):
+        while not self._stop.wait(_LOOK_EVERY_S):
             with contextlib.suppress(OSError):
                 os.utime(self._log_dir / "heartbeat")
 
@@ -161,6 +124,11 @@ class Liveness:
 
     verl and TransferQueue wait for each other without a limit, over sockets that do not tell of a
     process that was stopped. An actor that answers Ray has a process that runs.
+
+    Args:
+        limit_s: Longest time to an answer in seconds, ``hint.watchdog.answer_s``.
+        on_fault: Takes the sentence that says who died or does not answer.
+        now: A clock in seconds.
     """
 
     def __init__(
@@ -170,25 +138,14 @@ class Liveness:
         on_fault: Callable[[str], None],
         now: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Begin without any actor.
-
-        Args:
-            limit_s: Longest time to an answer in seconds, ``hint.watchdog.answer_s``.
-            on_fault: Takes the sentence that says who died or does not answer.
-            now: A clock in seconds.
-        """
         self._limit_s, self._on_fault, self._now = limit_s, on_fault, now
         self._questions: dict[str, tuple[Callable[[], Any], bool]] = {}
         self._asked: dict[str, tuple[Any, float]] = {}
 
     def add(self, name: str, ask: Callable[[], Any], *, may_be_busy: bool = False) -> None:
-        """Watch an actor.
+        """Watch an actor that ``ask`` sends a question to.
 
-        Args:
-            name: As an error will call it.
-            ask: Sends the question; returns Ray's reference to the answer.
-            may_be_busy: One that does one thing at a time answers when that is done, however long
-                it takes: only its death is told.
+        Of one that may be busy, answering only when its work is done, only the death is told.
         """
         self._questions[name] = (ask, may_be_busy)
 
@@ -251,10 +208,8 @@ class Liveness:
                 self._asked[name] = (ask(), since)
             if not may_be_busy and self._now() - since > self._limit_s:
                 late.append(name)
-        if late:
-            names = ", ".join(late)
-            return f"{names} {NO_ANSWER} hint.watchdog.answer_s={self._limit_s:g} s"
-        return None
+        limit = f"{NO_ANSWER} hint.watchdog.answer_s={self._limit_s:g} s"
+        return f"{', '.join(late)} {limit}" if late else None
 
 
 def queue_controller() -> Any:
@@ -265,69 +220,6 @@ def queue_controller() -> Any:
 def ready(actor: Any) -> Callable[[], Any]:
     """Return a question that every actor of Ray answers."""
     return lambda: actor.__ray_ready__.remote()
-
-
-class WatchedEngine:
-    """An engine of which each answer renews the limit ``progress_s``."""
-
-    def __init__(self, engine: Any) -> None:
-        self._engine = engine
-        self._asked = Counter[str]()
-        self._renew: Callable[[], None] = lambda: None
-
-    def __getattr__(self, name: str) -> Any:
-        value = getattr(self._engine, name)
-        return self._noted(value, _WHOM[name]) if name in _WHOM else value
-
-    @contextlib.contextmanager
-    def limited(self, watchdog: Watchdog, limit_s: float) -> Iterator[None]:
-        """End the run where the block goes on without an answer for ``progress_s``."""
-
-        def waited_for() -> str:  # a teacher is asked past this engine
-            asked = [f"{whom} ({count} requests)" for whom, count in self._asked.items() if count]
-            return f"; no answer of {' and '.join(asked) or 'the teacher'}"
-
-        what, setting = "no response or verdict", "hint.watchdog.progress_s"
-        with watchdog.phase(
-            what, limit_s, setting, fault="came within", more=waited_for
-        ) as self._renew:
-            yield
-
-    def _noted(
-        self, call: Callable[..., Awaitable[Any]], whom: str
-    ) -> Callable[..., Awaitable[Any]]:
-        async def ask(*args: Any, **named: Any) -> Any:
-            self._asked[whom] += 1
-            try:
-                return await call(*args, **named)
-            finally:
-                self._asked[whom] -= 1
-                self._renew()
-
-        return ask
-
-
-class Limited:
-    """An iterable with a length, such as a data loader; each item is waited for under a limit."""
-
-    def __init__(
-        self, items: Any, limit: Callable[[], contextlib.AbstractContextManager[Any]]
-    ) -> None:
-        self._items, self._limit = items, limit
-
-    def __len__(self) -> int:
-        return len(self._items)
-
-    def __iter__(self) -> Iterator[Any]:
-        with self._limit():
-            rest = iter(self._items)
-        end = object()
-        while True:
-            with self._limit():
-                item = next(rest, end)
-            if item is end:
-                return
-            yield item
 
 
 def sentence_of(error: BaseException, folder: Path) -> str:
@@ -352,7 +244,7 @@ def text_of(error: BaseException) -> str:
         r"\1 (pid \2) is gone: it crashed or was killed; check dmesg for the OOM killer",
         one_line(error),
     )
-    return shorten(text, _LONGEST, placeholder=" ...")
+    return shorten(text, 1000, placeholder=" ...")  # Ray's on memory has 5,000
 
 
 def write_fatal(log_dir: Path, message: str, stack: str = "") -> None:

@@ -33,7 +33,7 @@ from recipe.hint.settings import settings_of, style_of
 from recipe.hint.turns import Decision, Round, Sample, Turn, at_level
 from recipe.problems.columns import make_row, read_problems, write_rows
 from recipe.problems.schema import Problem
-from recipe.run.arguments import Parser, text
+from recipe.run.arguments import Parser
 from recipe.run.config import files_of
 from recipe.run.errors import DataError
 from recipe.run.paths import TRAIN, VAL
@@ -144,9 +144,9 @@ def read_arguments(argv: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
     as_is = argparse.RawDescriptionHelpFormatter
     parser = Parser(description=__doc__, formatter_class=as_is, allow_abbrev=False)
     parser.add_argument("--id", help="of a problem in data.val_files or data.train_files")
-    parser.add_argument("--problem", type=text, metavar="TEXT", help="a problem of your own")
-    parser.add_argument("--answer", type=text, metavar="A", help="its ground truth")
-    parser.add_argument("--solution", type=text, default="", help="what hints are written from")
+    parser.add_argument("--problem", metavar="TEXT", help="a problem of your own")
+    parser.add_argument("--answer", metavar="A", help="its ground truth")
+    parser.add_argument("--solution", default="", help="what hints are written from")
     parser.add_argument("--all", action="store_true", help="show every response")
     given, settings = parser.parse_known_args(argv)
     if (given.id is None) == (given.problem is None) or (given.problem and not given.answer):

@@ -28,7 +28,7 @@ from recipe.run.whole_file import file_sha256, write_whole
 from recipe.study.responses import CLOCK, SETTINGS, Done, append_responses, read_kept
 from recipe.verify.schema import Verdict
 
-_SAY_EVERY_S = 0.5
+_SAY_EVERY_S = 10.0
 _FEWEST = 16  # problems left open, and none answered: then the endpoint is at fault
 _SHOWN = 3  # problems that a message lists
 _WINDOWS, _WINDOW_BYTES = 64, 4096  # of a file of weights, to tell it from another

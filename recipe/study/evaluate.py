@@ -28,11 +28,11 @@ from recipe.problems.columns import read_problems
 from recipe.run.checkpoints import MERGED, checkpoint_of, model_files
 from recipe.run.config import ROLLOUT, check, setting
 from recipe.run.launcher import run_to_its_end
-from recipe.run.machine import describe_machine
+from recipe.run.environment import describe_machine
 from recipe.run.paths import VAL, evaluation_folder, local_path
 from recipe.run.run_folder import RunFolder
 from recipe.run.task_runner import HintTaskRunner, prepare_verl
-from recipe.run.watchdog import Liveness, Watchdog, WatchedEngine
+from recipe.run.watchdog import Liveness, Watchdog
 from recipe.run.whole_file import write_whole
 from recipe.study.draw import (
     check_settings_unchanged,
@@ -231,13 +231,12 @@ class Replicas(NamedTuple):
 
     @contextlib.contextmanager
     def engine(self, *how: Any) -> Iterator[Any]:
-        """Build an engine; the run ends where, in the block, a server dies or nothing comes."""
-        limits = self.config.hint.watchdog
-        engine = WatchedEngine(self.builder.build(*how))
-        liveness = Liveness(limit_s=limits.answer_s, on_fault=self.watchdog.end)
+        """Build an engine; the run ends where, in the block, a server dies or is silent."""
+        limit_s = self.config.hint.watchdog.answer_s
+        liveness = Liveness(limit_s=limit_s, on_fault=self.watchdog.end)
         liveness.add_servers([self.manager])
-        with liveness.watching(), engine.limited(self.watchdog, limits.progress_s):
-            yield engine
+        with liveness.watching():
+            yield self.builder.build(*how)
 
 
 def start_replicas(config: DictConfig, watchdog: Watchdog) -> Replicas:

@@ -47,7 +47,7 @@ def victims(folder, name):
         (signal.SIGKILL, SERVER, "vLLM server 0 died|GroupHttpServer .* is gone"),
         (signal.SIGSTOP, SERVER, "vLLM server 0 did not answer|hint.watchdog"),
         (signal.SIGKILL, AGENT, "agent-loop worker 0 died|HintWorker .* is gone"),
-        (signal.SIGSTOP, AGENT, "agent-loop worker 0 did not answer"),
+        (signal.SIGSTOP, AGENT, "agent-loop worker.* (did not answer|do not answer)"),
         (signal.SIGKILL, CONTROLLER, "TransferQueue"),
         (signal.SIGSTOP, CONTROLLER, "TransferQueue's controller did not answer"),
         (signal.SIGSTOP, STORAGE, "TransferQueue's storage unit 0 did not answer"),

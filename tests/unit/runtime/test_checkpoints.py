@@ -25,7 +25,7 @@ from recipe.run.errors import ConfigError
 from recipe.run.run_folder import METRICS_FILE, RunFolder
 
 POINTER = "latest_checkpointed_iteration.txt"  # verl's
-MOMENTS = ("files", "pointer emptied", "pointer", "COMPLETE", "our pointer", "end")
+MOMENTS = ("files", "pointer emptied", "pointer", "COMPLETE", "end")
 
 
 def make(root, *steps, half=()):
@@ -43,17 +43,6 @@ def test_a_pointer_left_by_a_kill_is_set_right(tmp_path, content):
     (tmp_path / POINTER).write_text(content)
     assert repair_pointer(tmp_path) == 20
     assert (tmp_path / POINTER).read_text() == "20"
-
-
-@pytest.mark.parametrize("ours", [False, True])
-def test_checkpoints_of_which_none_is_whole_are_refused(tmp_path, ours):
-    # A plain verl checkpoint; a copy of ours that lost COMPLETE.
-    make(tmp_path, half=[5])
-    (tmp_path / POINTER).write_text("5")
-    if ours:
-        (tmp_path / "global_step_5" / STATE_FILE).write_text("ours")
-    with pytest.raises(ConfigError, match=r"holds global_step_5 and no checkpoint with COMPLETE"):
-        repair_pointer(tmp_path)
 
 
 def test_a_run_killed_in_its_first_save_starts_anew(tmp_path):
@@ -75,17 +64,10 @@ def test_a_checkpoint_with_a_cut_or_missing_file_is_refused_by_its_name(tmp_path
     (folder / "actor/model.pt").write_bytes(content) if content else (
         folder / "actor/model.pt"
     ).unlink()
-    with pytest.raises(ConfigError, match=r"global_step_5 is damaged: . bytes at actor/model.pt"):
+    with pytest.raises(ConfigError, match=r"global_step_5 is damaged: actor/model.pt"):
         repair_pointer(tmp_path)
     shutil.rmtree(folder)  # as the message says
     assert repair_pointer(tmp_path) == 3
-
-
-def test_a_checkpoint_of_an_earlier_version_says_nothing_of_its_files(tmp_path):
-    make(tmp_path, 5)
-    (tmp_path / "global_step_5/COMPLETE").write_text("5\n")
-    (tmp_path / "global_step_5/data.pt").unlink()
-    assert repair_pointer(tmp_path) == 5
 
 
 def test_every_file_is_on_the_disk_before_its_checkpoint_is_marked(tmp_path, monkeypatch):
@@ -146,12 +128,11 @@ def save(root, step, killed_after, monkeypatch):
     (root / POINTER).write_text(str(step))
     if killed_after == "pointer":
         return
-    real, written = checkpoints.write_whole, []
+    real = checkpoints.write_whole
 
     def write(path, text):
         real(path, text)
-        written.append(path)
-        if len(written) == {"COMPLETE": 1, "our pointer": 2}.get(killed_after):
+        if killed_after == "COMPLETE":
             raise Killed
 
     with monkeypatch.context() as patched:
@@ -180,8 +161,9 @@ def test_a_life_never_goes_on_from_a_checkpoint_of_an_earlier_one(tmp_path, monk
             save(tmp_path, step, moment, monkeypatch)
             whole.discard(step)
             if moment in MOMENTS[3:]:
-                at = step
                 whole.add(step)
+            if moment == "end":
+                at = step
         assert (repair_pointer(tmp_path) or 0) == at
         assert (tmp_path / POINTER).read_text() == str(at)  # what verl goes by
 
@@ -217,17 +199,6 @@ def test_a_run_that_started_over_keeps_its_own_checkpoints(tmp_path):
     lay(tmp_path, 5, 15, time_ns=10)  # its second life
     drop_old(tmp_path, 15, 2)
     assert complete_steps(tmp_path) == [5, 15, 20, 30]
-
-
-@pytest.mark.parametrize("keep", [None, 1, 2])
-def test_weights_without_a_mark_stay(tmp_path, keep):
-    # A half save, a checkpoint of plain verl, a copy that lost its mark: who knows?
-    lay(tmp_path, 4, 6)
-    for step in (3, 5):
-        (tmp_path / f"global_step_{step}" / "actor").mkdir(parents=True)
-    (tmp_path / "global_step_3" / STATE_FILE).write_text("ours")
-    drop_old(tmp_path, 6, keep)
-    assert sorted(parts(tmp_path)) == ([3, 5, 6] if keep == 1 else [3, 4, 5, 6])
 
 
 def test_what_the_run_was_resumed_from_stays_for_the_same_command(tmp_path):

@@ -6,7 +6,6 @@ import pytest
 
 from recipe.run.checkpoints import mark_complete
 from recipe.run.reporter import (
-    Pace,
     StepReporter,
     closing_lines,
     describe,
@@ -49,8 +48,8 @@ TURNS = {
     "unchanged": 0.5,
 }
 TOLD = (
-    "first turn 25.0 % right, last 34.4 %: +9.4 [-2.0, +21.0]   "
-    "wrong to right 12.5 %, right to wrong 3.1 %, same answer 50.0 %"
+    "first turn 25.0 % correct, last 34.4 %: +9.4 [-2.0, +21.0]   "
+    "wrong to correct 12.5 %, correct to wrong 3.1 %, same answer 50.0 %"
 )
 
 
@@ -61,48 +60,31 @@ def turns(prefix):
 def test_a_step_with_hints_tells_its_levels_and_what_they_brought():
     assert describe(HINTED, "step 3/45", "7 min left") == [
         "step 3/45  9.8 s  (rollout 6.0 s, log-probs 1.0 s, update 2.5 s, sync 0.3 s)  7 min left",
-        "  reward 0.250   prompts with signal 5/8, 2 at the first level tried",
+        "  reward 0.250   informative groups 5/8, 2 at the first level tried",
         "  hint levels 0:2 1:1 2:5   hints written 6/6   tokens 1000",
     ]
 
 
-def test_a_step_tells_all_levels_however_many_there_are():
-    levels = {f"hint/used_level_{level}": float(level) for level in range(1, 13)}  # scaf: 3 x 4
-    *_, last = describe(HINTED | levels, "step 3/45")
-    shown = "0:2 1:1 2:2 3:3 4:4 5:5 6:6 7:7 8:8 9:9 10:10 11:11 12:12"
-    assert last.startswith(f"  hint levels {shown}   hints written")
-
-
 def test_a_step_of_a_method_without_hints_tells_of_none():
     _, *rest = describe(STEP, "step 3/45")
-    assert rest == ["  reward 0.250   prompts with signal 5/8   tokens 1000"]
+    assert rest == ["  reward 0.250   informative groups 5/8   tokens 1000"]
 
 
 def test_a_step_of_a_method_with_turns_tells_what_the_last_turn_changes():
     _, *rest = describe(STEP | turns("turns/"), "step 3/45")
-    assert rest == ["  prompts with signal 5/8   tokens 1000", f"  {TOLD}"]
+    assert rest == ["  informative groups 5/8   tokens 1000", f"  {TOLD}"]
 
 
 def test_a_validation_is_told_by_its_source_and_with_turns_by_both_ends():
     shares = {"val-core/a/acc/mean@4": 11 / 32, "val-core/b/acc/mean@4": 0.5}
     assert describe(shares, "step 0/45") == [
-        "  validation at step 0/45, no hints: a 34.4 %  b 50.0 %"
+        "  validation at step 0/45, a: 34.4 %",
+        "  validation at step 0/45, b: 50.0 %",
     ]
     assert describe(shares | turns("val-turns/a/") | turns("val-turns/b/"), "step 0/45") == [
         f"  validation at step 0/45, a: {TOLD}",
         f"  validation at step 0/45, b: {TOLD}",
     ]
-
-
-def test_the_time_left_follows_the_wall_clock_with_what_lies_between_the_steps():
-    now = 100.0
-    pace = Pace(total=10, clock=lambda: now)
-    assert pace.left(0) == ""  # a validation before the first step
-    now += 12.0  # a step of 8 s after 4 s of something else
-    assert pace.left(1, 8.0) == f"{duration(9 * 12.0)} left" == "2 min left"
-    now += 6.0
-    assert pace.left(2, 6.0) == f"{duration(8 * (12.0 + 6.0) / 2)} left" == "1 min left"
-    assert pace.left(10, 6.0) == ""  # the last one
 
 
 @pytest.mark.parametrize(
@@ -143,20 +125,8 @@ def test_the_close_of_a_run_with_turns_tells_both_ends_and_no_hints(folder):
     for step, row in ((0, shares), (1, STEP | turns("turns/")), (2, STEP | shares)):
         folder.append_metrics(step, row)
     assert closing_lines(folder) == [
-        f"  a at step 0: {TOLD}",
-        f"  a at step 2: {TOLD}",
-        f"  everything is in {folder.root}",
-    ]
-
-
-def test_the_close_of_a_run_with_hints_tells_how_many_prompts_trained_under_one(folder):
-    shares = {"val-core/a/acc/mean@4": 0.5}
-    early, late = {"hint/prompts_with_hint": 6.0}, {"hint/prompts_with_hint": 2.0}
-    for step, row in ((1, HINTED | early), (2, HINTED | late | shares)):
-        folder.append_metrics(step, row)
-    assert closing_lines(folder) == [
-        "  a, without hints: 50.0 % at step 2",
-        "  prompts trained under a hint: 75 % in the first quarter of the steps, 25 % in the last",
+        f"  step 0, without hints, a: {TOLD}",
+        f"  step 2, without hints, a: {TOLD}",
         f"  everything is in {folder.root}",
     ]
 

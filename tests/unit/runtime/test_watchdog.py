@@ -18,7 +18,6 @@ from recipe.hint.hint_trainer import HintMixin
 from recipe.run.errors import HintError
 from recipe.run.watchdog import (
     EXIT_CODE,
-    NO_ANSWER,
     Heartbeat,
     Liveness,
     Watchdog,
@@ -197,50 +196,11 @@ def test_of_phases_that_are_late_together_the_innermost_is_named(tmp_path):
     assert read_fatal(tmp_path).startswith("the server took longer than y_s=0 s; stacks")
 
 
-def test_a_phase_that_is_renewed_goes_on_and_what_is_late_in_the_end_says_more(tmp_path):
-    """Renewed at 0.6, 1.2 and 1.8 s, with a limit of 1 s."""
-    code = (
-        "import time, pathlib\n"
-        "from recipe.run.watchdog import NO_ANSWER, Watchdog\n"
-        f"dog = Watchdog(pathlib.Path({str(tmp_path)!r}))\n"
-        "with dog.phase('it', 1.0, 'x_s', fault=NO_ANSWER, more=lambda: '; all') as renew:\n"
-        "    for _ in range(3):\n"
-        "        time.sleep(0.6)\n"
-        "        renew()\n"
-        "    print('still here', flush=True)\n"
-        "    time.sleep(600)\n"
-    )
-    command = [sys.executable, "-c", code]
-    done = subprocess.run(command, timeout=300, check=False, capture_output=True, text=True)
-    assert (done.returncode, done.stdout) == (70, "still here\n")
-    assert read_fatal(tmp_path).startswith(f"it {NO_ANSWER} x_s=1 s; all; stacks of all threads")
-
-
 def test_an_error_is_told_by_its_first_cause_however_deep(tmp_path):
     inner = RayTaskError("f", "a traceback", ValueError("no\n  such\tthing")).as_instanceof_cause()
     outer = RayTaskError("g", "a traceback", inner)
     group = ExceptionGroup("all", [ExceptionGroup("some", [outer]), KeyError("later")])
     assert sentence_of(group, tmp_path) == "ValueError: no such thing"
-
-
-def test_an_item_that_does_not_come_ends_the_run(tmp_path):
-    code = (
-        "import pathlib, time\n"
-        "from recipe.run.watchdog import NO_ANSWER, Limited, Watchdog\n"
-        f"dog = Watchdog(pathlib.Path({str(tmp_path)!r}))\n"
-        "class Loader(list):\n"
-        "    def __iter__(self):\n"
-        "        yield 1\n"
-        "        time.sleep(600)\n"
-        "limit = lambda: dog.phase('the loader', 0.2, 'hint.watchdog.x_s', fault=NO_ANSWER)\n"
-        "for item in Limited(Loader(), limit):\n"
-        "    time.sleep(0.5)\n"  # what is done with an item takes as long as it wants
-        "    print(item)\n"
-    )
-    command = [sys.executable, "-c", code]
-    done = subprocess.run(command, timeout=300, check=False, capture_output=True, text=True)
-    assert (done.returncode, done.stdout) == (70, "1\n")
-    assert read_fatal(tmp_path).startswith("the loader did not answer within hint.watchdog.x_s=0.2")
 
 
 class Fetched(Exception):
@@ -249,7 +209,7 @@ class Fetched(Exception):
 
 class Base:
     def _fetch_one_gen_batch(self):
-        raise Fetched([each.label for each in self.watchdog._stack])
+        raise Fetched([label for label, _ in self.watchdog._phases])
 
 
 class Trainer(HintMixin, Base):
