@@ -27,8 +27,8 @@ from recipe.hint.settings import (
 from recipe.problems.columns import read_problems
 from recipe.run.checkpoints import MERGED, checkpoint_of, model_files
 from recipe.run.config import ROLLOUT, check, setting
-from recipe.run.launcher import run_to_its_end
 from recipe.run.environment import describe_machine
+from recipe.run.launcher import run_to_its_end
 from recipe.run.paths import VAL, evaluation_folder, local_path
 from recipe.run.run_folder import RunFolder
 from recipe.run.task_runner import HintTaskRunner, prepare_verl

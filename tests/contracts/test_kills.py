@@ -154,7 +154,7 @@ def test_two_runs_do_not_write_their_checkpoints_to_one_folder(tmp_path):
     def claim(name, **more):
         folder = RunFolder(tmp_path / name)
         folder.create()
-        return claimed_places(settings(folder.root, tmp_path / "scratch", **more))
+        return claimed_places(settings(folder.root, tmp_path / "scratch", **more), ".lock")
 
     with claim("one"):
         with pytest.raises(ConfigError, match=r"scratch is in use by another run"), claim("two"):

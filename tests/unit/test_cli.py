@@ -1,10 +1,8 @@
 """The command line before Hydra."""
 
 import importlib
-import io
 import os
 import signal
-import sys
 import time
 
 import pytest
@@ -72,18 +70,3 @@ def test_sigterm_ends_a_command_with_one_line_and_removes_what_it_was_writing(tm
     assert capsys.readouterr().err == "error: terminated\n"
     assert not list(tmp_path.iterdir())
     assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
-
-
-@pytest.mark.parametrize(
-    ("program", "arguments"),
-    [("prepare", ["in.jsonl", "out.parquet", option]) for option in ("--source", "--split")]
-    + [("prepare", ["in.jsonl", "out.parquet", "--system-prompt"])]
-    + [("ask", ["--answer", "2", "--problem"]), ("ask", ["--problem", "1+1?", "--answer"])],
-)
-def test_a_text_whose_bytes_are_no_utf8_is_told_in_one_line(program, arguments, monkeypatch):
-    main = importlib.import_module(f"recipe.hint.main_{program}").main
-    monkeypatch.setattr(sys, "stderr", told := io.StringIO())
-    with pytest.raises(SystemExit, match="2"):
-        main([*arguments, "a\udcff"])
-    assert f"argument {arguments[-1]}: 'a\\udcff' is not UTF-8; give it in UTF-8" in told.getvalue()
-    assert told.getvalue().count("\n") == 1
