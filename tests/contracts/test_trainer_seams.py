@@ -243,6 +243,7 @@ def test_verl_finds_the_checkpoint_that_we_point_at(tmp_path):
     for step in (7, 11):
         step_folder(tmp_path, step).mkdir()
     mark_complete(tmp_path, 7)
+    repair_pointer(tmp_path)
     assert find_latest_ckpt_path(str(tmp_path)) == str(tmp_path / "global_step_7")
 
 
