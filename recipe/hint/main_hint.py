@@ -29,12 +29,11 @@ from recipe.hint.command.compose import (
 from recipe.run.devices import has_gpu
 from recipe.run.ending import errors_in_one_line
 from recipe.run.errors import ConfigError
-from recipe.study.jobs import run_sweep
 
 
 def main() -> None:
     """Run the command; the exit code is 0 only when the run ended well."""
-    run_command(__file__, sys.argv[1:], check_and_launch)
+    run_command(sys.argv[1:], check_and_launch)
 
 
 def check_and_launch(config: DictConfig) -> None:
@@ -63,24 +62,16 @@ def check_and_launch(config: DictConfig) -> None:
 
 
 def run_command(
-    script: str,
-    argv: Sequence[str],
-    start: Callable[[DictConfig], None],
-    own_arguments: Sequence[str] = (),
-    *,
-    runs_here: bool = True,
+    argv: Sequence[str], start: Callable[[DictConfig], None], *, runs_here: bool = True
 ) -> None:
-    """Start a run, the jobs of a sweep, or one of Hydra's own actions.
+    """Start a run, or one of Hydra's own actions.
 
-    ``script`` runs each job of a sweep, with ``own_arguments`` before Hydra's ``argv``. ``start``
-    gets a checked configuration; ``runs_here``: it trains in this process tree.
+    ``start`` gets a checked configuration; ``runs_here``: it trains in this process tree.
     """
     with _errors_of_settings():
         options, settings = _read_command(argv)
-        rest = [each for each in options if each not in ("-m", "--multirun")]
-        if rest != options or "hydra.mode=multirun" in map(str.lower, settings):
-            run_sweep([script, *own_arguments], settings, rest)
-            return
+        if {"-m", "--multirun"} & {*options} or "hydra.mode=multirun" in map(str.lower, settings):
+            raise ConfigError("a process holds one run; main_campaign.py makes several")
 
         @hydra.main(config_path=str(CONFIG_DIR), config_name="hint_trainer", version_base=None)
         def run(config: DictConfig) -> None:

@@ -368,5 +368,4 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--serve-args", default="", help="further arguments of vllm serve")
     given, settings = parser.parse_known_args(argv)
     start = functools.partial(check_and_alternate, ServerOptions(**vars(given)))
-    own = [arg for arg in argv if arg not in settings]
-    run_command(str(PROGRAMS / "main_alternate.py"), settings, start, own, runs_here=False)
+    run_command(settings, start, runs_here=False)

@@ -24,7 +24,6 @@ from typing import Any
 import pyarrow.parquet as pq
 from omegaconf import DictConfig
 
-from recipe import PROGRAMS
 from recipe.hint.methods import Method
 from recipe.hint.rollout import PromptRollout, RolloutParts
 from recipe.hint.samples import NO_SAMPLES
@@ -134,9 +133,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
     argv = sys.argv[1:] if argv is None else list(argv)
     given, settings = read_arguments(argv)
-    own = [arg for arg in argv if arg not in settings]
-    start = functools.partial(ask_and_show, given)
-    run_command(str(PROGRAMS / "main_ask.py"), settings, start, own)
+    run_command(settings, functools.partial(ask_and_show, given))
 
 
 def read_arguments(argv: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:

@@ -177,9 +177,7 @@ def main() -> None:
         return
     with errors_in_one_line():
         argv, bench = split_arguments(sys.argv[1:])
-    own = [arg for arg in sys.argv[1:] if arg not in argv]
-    program = str(Path(sys.argv[0]).absolute())
-    run_command(program, argv, functools.partial(check_and_launch, bench), own)
+    run_command(argv, functools.partial(check_and_launch, bench))
 
 
 def check_and_launch(bench: BenchSettings, config: DictConfig) -> None:

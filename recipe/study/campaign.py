@@ -12,26 +12,30 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from operator import itemgetter
 from pathlib import Path
-from typing import Any
+from typing import Annotated
 
 import yaml
+from hydra.core.override_parser.types import Quote, QuotedString
+from pydantic import Field
 
 from recipe import PROGRAMS
 from recipe.run.arguments import Parser
 from recipe.run.checkpoints import resume_step, step_folder
+from recipe.run.children import deferred_signals, end_children, pause, start_child
 from recipe.run.ending import errors_in_one_line
 from recipe.run.errors import ConfigError, HintError, one_line
 from recipe.run.run_folder import RunFolder
 from recipe.run.typed import read_typed, read_yaml
 from recipe.run.whole_file import claimed, write_whole
-from recipe.study.jobs import Job, quoted, run_jobs, say
 from recipe.study.runs import RUN_FILE
 
 CAMPAIGN_FILE, RESULTS = "campaign.yaml", "evaluation/results.json"
@@ -52,6 +56,8 @@ _EVALUATES = (
     *("trainer.eval_only=true", "data.val_max_samples=-1"),
     "actor_rollout_ref.model.lora_adapter_path=null",
 )
+_POLL_S = 0.2
+Share = Annotated[float, Field(ge=-1, le=1)]
 
 
 @dataclass(frozen=True)
@@ -74,18 +80,16 @@ class Claim:
     arm: str
     source: str
     measure: str
-    at_least: float | None = None
-    below: float | None = None
+    at_least: Share | None = None
+    below: Share | None = None
     more_than: str | None = None
-    by: float = 0.0
+    by: Share = 0.0
 
     def __post_init__(self) -> None:
         if (self.at_least, self.below, self.more_than).count(None) != 2:
             raise ConfigError(f"claim of {self.arm}: give one of at_least, below and more_than")
         if self.measure not in MEASURES:
             raise ConfigError(f"measure={self.measure}; choose from {', '.join(MEASURES)}")
-        if max(map(abs, (self.at_least or 0.0, self.below or 0.0, self.by))) > 1:
-            raise ConfigError(f"claim of {self.arm}: give shares from -1 to 1, not per cent")
 
 
 @dataclass(frozen=True)
@@ -108,27 +112,23 @@ class Plan:
 
     @property
     def name(self) -> str:
-        """Its folder in that of the campaign."""
+        """Its folder in that of the campaign; beside it, as ``.json``, what was kept of it."""
         return f"{self.arm}/seed-{self.seed}"
 
     def as_json(self) -> dict[str, list[str]]:
         """Return what makes the run, as it stands in its folder."""
         return {"settings": [*self.settings], "evaluation": [*self.evaluation]}
 
-    def kept(self, root: Path) -> Path:
-        """Return where the kept data of the run is: beside its folder's place."""
-        return root / f"{self.name}.json"
-
     def check_made(self, root: Path) -> None:
         """Refuse a folder, or a kept file, of a run with other settings."""
         folder, now = root / self.name, self.as_json()
-        made: dict[str, Any] = now
+        kept, made = root / f"{self.name}.json", now
         if (folder / RUN_FILE).exists():
             made = json.loads((folder / RUN_FILE).read_text("utf-8"))
             if not (folder / "evaluation").exists():  # nothing depends on the former ones
                 made["evaluation"] = now["evaluation"]
-        elif self.kept(root).exists():
-            made = json.loads(self.kept(root).read_text("utf-8"))["made"]
+        elif kept.exists():
+            made = json.loads(kept.read_text("utf-8"))["made"]
         if made != now:
             old, new = ({*each["settings"], *each["evaluation"]} for each in (made, now))
             raise ConfigError(
@@ -180,7 +180,7 @@ class Campaign:
                 settings = (*self.settings, *arm.settings, f"hint.seed={seed}", f"data.seed={seed}")
                 plan = Plan(name, seed, settings, (*self.evaluation, *arm.evaluation))
                 found.append((place, plan))
-        return [plan for _, plan in sorted(found, key=lambda each: each[0])]
+        return [plan for _, plan in sorted(found, key=itemgetter(0))]
 
 
 def read_campaign(path: str | Path) -> Campaign:
@@ -195,7 +195,7 @@ def state_of(plan: Plan, root: Path) -> str:
     """Return ``done``, or what comes next, as the run's folder says."""
     plan.check_made(root)
     folder = root / plan.name
-    if (folder / RESULTS).is_file() or plan.kept(root).is_file():
+    if (folder / RESULTS).is_file() or (root / f"{plan.name}.json").is_file():
         return "done"
     step = resume_step(folder / "checkpoints")
     if not step:
@@ -206,15 +206,12 @@ def state_of(plan: Plan, root: Path) -> str:
     return "evaluate" if (folder / "model").is_dir() else "export"
 
 
-def next_step(plan: Plan, root: Path) -> tuple[str, list[str]] | None:
-    """Return what comes next for a run and the program that does it; its folder is ready."""
-    state, folder = state_of(plan, root), (root / plan.name).absolute()
-    if state == "done":
-        return None
+def _prepared(plan: Plan, root: Path, state: str) -> list[str]:
+    """Make a run's folder ready for what comes next; return the program that does it."""
+    folder = (root / plan.name).absolute()
     folder.mkdir(parents=True, exist_ok=True)
     write_whole(folder / RUN_FILE, json.dumps(plan.as_json(), indent=1) + "\n")
-    model, place = folder / "model", f"hint.run_dir={quoted(str(folder))}"
-    train = [str(PROGRAMS / "main_hint.py"), *plan.settings]
+    model, train = folder / "model", [str(PROGRAMS / "main_hint.py"), *plan.settings]
     if state == "export":
         step = resume_step(folder / "checkpoints") or 0
         checkpoint = step_folder(folder / "checkpoints", step)
@@ -222,14 +219,18 @@ def next_step(plan: Plan, root: Path) -> tuple[str, list[str]] | None:
         RunFolder(folder).restore_metrics(step, checkpoint)
         for left in folder.glob(".model.*"):  # by an export that was killed
             shutil.rmtree(left)
-        export = [str(PROGRAMS / "main_export.py"), str(checkpoint), str(model), "--dtype", "fp32"]
-        return state, export
+        return [str(PROGRAMS / "main_export.py"), str(checkpoint), str(model), "--dtype", "fp32"]
     if state == "evaluate":
-        weights = f"actor_rollout_ref.model.path={quoted(str(model))}"
-        return state, [*train, *plan.evaluation, *_EVALUATES, weights, place]
+        weights = f"actor_rollout_ref.model.path={_quoted(model)}"
+        return [*train, *plan.evaluation, *_EVALUATES, weights, f"hint.run_dir={_quoted(folder)}"]
     for path in (folder / "evaluation", model):  # of weights that the run no longer has
         shutil.rmtree(path, ignore_errors=True)
-    return state, [*train, place]
+    return [*train, f"hint.run_dir={_quoted(folder)}"]
+
+
+def _quoted(path: Path) -> str:
+    """Return a path as an override may hold it, whatever characters it has."""
+    return QuotedString(str(path), Quote.single).with_quotes()
 
 
 def make(path: Path, root: Path, num_at_once: int = 1, only: Sequence[str] = ()) -> None:
@@ -240,20 +241,74 @@ def make(path: Path, root: Path, num_at_once: int = 1, only: Sequence[str] = ())
         HintError: At the end, if some failed; ``campaign.log`` in their folders says why.
     """
     campaign = read_campaign(path)
-    plans = campaign.plans(only)
+    plans, failed = campaign.plans(only), dict[str, str]()
     root.mkdir(parents=True, exist_ok=True)
     with claimed(root / ".lock"):
         for plan in campaign.plans():
             plan.check_made(root)
         write_whole(root / CAMPAIGN_FILE, path.read_text(encoding="utf-8"))
         left = [plan for plan in plans if state_of(plan, root) != "done"]
-        say(f"{len(plans)} runs, {len(plans) - len(left)} of them done")
-        logs = [root / plan.name / "campaign.log" for plan in left]
-        jobs = [
-            Job(plan.name, partial(next_step, plan, root), log)
-            for plan, log in zip(left, logs, strict=True)
-        ]
-        run_jobs(jobs, num_at_once, retries=True)
+        _say(f"{len(plans)} runs, {len(plans) - len(left)} of them done")
+        env = {**os.environ, "PYTHONUNBUFFERED": "1"}
+        if num_at_once > 1:
+            env.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // num_at_once)))
+        _watch([_processes(plan, root, env, failed) for plan in left], num_at_once)
+    if failed:
+        shown = ", ".join(f"{name} ({why})" for name, why in failed.items())
+        raise HintError(f"{len(failed)} of {len(left)} runs failed: {shown}")
+
+
+def _watch(waiting: list[Iterator[subprocess.Popen]], num_at_once: int) -> None:
+    """Go through the processes of each run, some runs side by side; a signal ends them all."""
+    running: dict[Iterator[subprocess.Popen], subprocess.Popen] = {}
+    with deferred_signals():
+        try:
+            while waiting or running:
+                ready = [run for run, process in running.items() if process.poll() is not None]
+                free = max(0, num_at_once - len(running))
+                ready, waiting = [*ready, *waiting[:free]], waiting[free:]
+                for run in ready:
+                    running.pop(run, None)
+                running |= {run: process for run in ready if (process := next(run, None))}
+                pause(_POLL_S)
+        finally:
+            end_children([*running.values()])
+
+
+def _processes(
+    plan: Plan, root: Path, env: Mapping[str, str], failed: dict[str, str]
+) -> Iterator[subprocess.Popen]:
+    """Yield the process of each step, and go on when it has ended; ``failed`` gets why it ended.
+
+    Ray and verl cannot be started twice in one process. A step that failed is tried once more.
+    """
+    last, tried = "", set()
+    try:
+        while (step := state_of(plan, root)) != "done":
+            if step == last:
+                raise HintError(f"{step}: it left nothing; trainer.save_freq must be above 0")
+            _say(f"{plan.name}: {step}")
+            command = [sys.executable, *_prepared(plan, root, step)]
+            with open(root / plan.name / "campaign.log", "a") as log:
+                print("$", *command, file=log, flush=True)
+                process = start_child(command, env=env, log=log)
+            yield process
+            last = step
+            if process.returncode:
+                why = f"{step}: exit code {process.returncode}"
+                if step in tried:
+                    raise HintError(why)
+                _say(f"{plan.name}: {why}; trying again")
+                tried.add(step)
+                last = ""
+        _say(f"{plan.name}: done")
+    except (HintError, OSError, ValueError) as error:  # of this run, which ends no other
+        failed[plan.name] = one_line(error)
+        _say(f"{plan.name}: {failed[plan.name]}")
+
+
+def _say(line: str) -> None:
+    print(f"{time.strftime('%H:%M:%S')}  {line}", flush=True)
 
 
 def check(campaign: Campaign, root: Path, only: Sequence[str] = ()) -> None:
@@ -263,7 +318,7 @@ def check(campaign: Campaign, root: Path, only: Sequence[str] = ()) -> None:
     for arm in filter(firsts.get, campaign.arms):
         plan = firsts[arm]
         train = [sys.executable, str(PROGRAMS / "main_hint.py"), *plan.settings]
-        end = ["preflight_only=true", f"hint.run_dir={quoted(str((root / plan.name).absolute()))}"]
+        end = ["preflight_only=true", f"hint.run_dir={_quoted((root / plan.name).absolute())}"]
         why = ""
         for command in ([*train, *end], [*train, *plan.evaluation, *_EVALUATES, *end]):
             done = subprocess.run(command, capture_output=True, text=True, check=False)

@@ -220,7 +220,7 @@ def runs_of(folder: str | Path) -> Iterator[Run]:
         return
     for plan in read_campaign(root / CAMPAIGN_FILE).plans():
         plan.check_made(root)
-        if plan.kept(root).is_file() and not (root / plan.name / RESULTS).is_file():
+        if (root / f"{plan.name}.json").is_file() and not (root / plan.name / RESULTS).is_file():
             yield _read_kept(root, plan)
         elif (root / plan.name / "metrics.jsonl").is_file():
             run = read_run(root / plan.name)
@@ -278,7 +278,7 @@ def keep_results(root: str | Path, output: Path) -> int:
 
 
 def _read_kept(root: Path, plan: Plan) -> Finished:
-    kept = json.loads(plan.kept(root).read_text("utf-8"))
+    kept = json.loads((root / f"{plan.name}.json").read_text("utf-8"))
     kept.setdefault("ungraded", {})
     rows = [
         {name: each for name, each in zip(kept["metrics"], row, strict=True) if each is not None}

@@ -1,11 +1,8 @@
-"""Hydra's command line as people know it: multirun, --cfg, --info, completion, help."""
+"""Hydra's command line as people know it: --cfg, --info, completion, help."""
 
-import json
 import os
-import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -20,25 +17,6 @@ pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("config_paths")]
 
 LONG = pytest.mark.long
 MAIN = REPOSITORY / "recipe/hint/main_hint.py"
-# The real command with another program for each job: it notes what it was given, and ends.
-COMMAND = """
-from pathlib import Path
-from recipe.hint import main_hint
-run_sweep = main_hint.run_sweep
-main_hint.run_sweep = lambda _, *given: run_sweep([str(Path(__file__).with_name("job.py"))], *given)
-main_hint.main()
-"""
-JOB = """
-import json, os, sys, time
-given = dict(arg.lstrip("+").split("=", 1) for arg in sys.argv[1:] if "=" in arg)
-with open("jobs.jsonl", "a") as file:
-    file.write(json.dumps({"pid": os.getpid(), "parent": os.getppid()} | given) + "\\n")
-method = given["trainer.method"]
-if method == "fixed":
-    open("started", "w").close()
-    time.sleep(60)
-sys.exit({"ghpo": 3}.get(method, 0))
-"""
 
 
 def run(folder: Path, *arguments: str, script: Path = MAIN, **environment: str):
@@ -52,89 +30,10 @@ def run(folder: Path, *arguments: str, script: Path = MAIN, **environment: str):
     )
 
 
-def sweep_script(folder: Path) -> Path:
-    (folder / "job.py").write_text(JOB)
-    path = folder / "command.py"
-    path.write_text(COMMAND)
-    return path
-
-
-def jobs_of(folder: Path) -> list[dict]:
-    path = folder / "jobs.jsonl"
-    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
-
-
-def run_folders(jobs) -> list[Path]:
-    return [Path(job["hint.run_dir"].strip("'")) for job in jobs]
-
-
-def test_each_job_has_a_process_and_a_folder_and_a_failed_one_ends_no_other(tmp_path):
-    # Settings before and after the option, as one types them.
-    given = ["hint.seed=1,2", "-m", "trainer.method=grpo,ghpo", "trainer.total_epochs=2"]
-    end = run(tmp_path, *given, script=sweep_script(tmp_path))
-    jobs = jobs_of(tmp_path)
-    expected = [(seed, method) for seed in "12" for method in ("grpo", "ghpo")]
-    assert [(job["hint.seed"], job["trainer.method"]) for job in jobs] == expected
-    assert {job["hardware"] for job in jobs} <= {"laptop"}  # where there is no GPU
-    assert {job["trainer.total_epochs"] for job in jobs} == {"2"}
-    assert len({job["pid"] for job in jobs}) == 4
-    folders = run_folders(jobs)
-    names = [f"{at}-seed-{seed}-method-{method}" for at, (seed, method) in enumerate(expected)]
-    assert [folder.name for folder in folders] == names
-    assert {folder.parent.parent for folder in folders} == {tmp_path / "outputs"}
-    assert end.returncode == 2
-    assert end.stderr.splitlines()[-1] == (
-        "error: 2 of 4 jobs failed: 1-seed-1-method-ghpo (run: exit code 3), "
-        "3-seed-2-method-ghpo (run: exit code 3)"
-    )
-
-
-@pytest.mark.parametrize(
-    ("given", "folders"),
-    [
-        (["-m", "trainer.experiment_name=pair"], ["outputs/pair/0", "outputs/pair/1"]),
-        (["--multirun", "hint.run_dir='runs/a b'"], ["runs/a b/0", "runs/a b/1"]),
-        (["hydra.mode=MULTIRUN", "hydra.sweep.dir=mine"], ["mine/0", "mine/1"]),
-    ],
-    ids=lambda value: str(value[-1]),
-)
-def test_the_folders_of_the_jobs_are_where_the_command_says(given, folders, tmp_path):
-    end = run(tmp_path, "trainer.method=grpo,sage", *given, script=sweep_script(tmp_path))
-    assert (end.returncode, end.stderr) == (0, "")
-    names = [f"{each}-method-{name}" for each, name in zip(folders, ("grpo", "sage"), strict=True)]
-    assert run_folders(jobs_of(tmp_path)) == [tmp_path / each for each in names]
-
-
-@pytest.mark.parametrize("place", ["hint.run_dir=runs/${trainer.method}", "hint.run_dir=a,b"])
-def test_a_sweep_has_one_folder_in_which_each_job_gets_its_own(place, tmp_path):
-    end = run(tmp_path, "-m", "trainer.method=grpo,sage", place, script=sweep_script(tmp_path))
-    assert end.returncode == 2 and end.stderr.startswith("error: hint.run_dir is the folder of")
-    assert jobs_of(tmp_path) == []
-
-
-@pytest.mark.parametrize(
-    ("number", "code", "word"),
-    [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "terminated")],
-)
-def test_an_interruption_ends_the_job_and_starts_no_other(number, code, word, tmp_path):
-    process = subprocess.Popen(
-        [sys.executable, str(sweep_script(tmp_path)), "-m", "trainer.method=grpo,fixed,sage"],
-        cwd=tmp_path,
-        stderr=subprocess.PIPE,
-        stdout=subprocess.DEVNULL,
-        text=True,
-        # A shell that starts the tests in its background has them ignore it, and so its children.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-    )
-    while not (tmp_path / "started").exists():
-        assert process.poll() is None, process.communicate()[1]
-        time.sleep(0.02)
-    process.send_signal(number)
-    _, stderr = process.communicate(timeout=60)
-    assert (process.returncode, stderr.splitlines()[-1:]) == (code, [f"error: {word}"])
-    assert [job["trainer.method"] for job in jobs_of(tmp_path)] == ["grpo", "fixed"]
-    with pytest.raises(ProcessLookupError):
-        os.kill(jobs_of(tmp_path)[1]["pid"], 0)
+@pytest.mark.parametrize("given", ["-m", "--multirun", "hydra.mode=MULTIRUN"])
+def test_a_command_makes_one_run(given, tmp_path):
+    end = run(tmp_path, "trainer.method=grpo,sage", given)
+    assert end.returncode == 2 and "main_campaign.py makes several" in end.stderr
 
 
 def test_the_settings_are_printed_as_yaml_and_nothing_else(tmp_path):

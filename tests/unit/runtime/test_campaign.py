@@ -106,7 +106,7 @@ def test_a_job_that_fails_is_tried_again_once_and_ends_no_other(tmp_path, capsys
     )
     assert code_of(main, [str(file), "-o", str(root), "--jobs", "2"]) == 2
     error = capsys.readouterr().err
-    assert error.startswith("error: 2 of 6 jobs failed: a/seed-1 (train: exit code 3), a/seed-2")
+    assert error.startswith("error: 2 of 6 runs failed: a/seed-1 (train: exit code 3), a/seed-2")
     assert calls(root, "b/seed-2") == ["train", *DONE]
     assert calls(root, "c/seed-1") == DONE  # it failed after its work was done
     main([str(file), "-o", str(root), "--only", "a"])
@@ -202,7 +202,7 @@ CLAIM = {"arm": "a", "source": "s", "measure": "delta"}
         ({"reference": "c"}, "c"),
         ({"claims": [CLAIM]}, "at_least"),
         ({"claims": [CLAIM | {"more_than": "c"}]}, "c"),
-        ({"claims": [CLAIM | {"below": 9.0}]}, "per cent"),
+        ({"claims": [CLAIM | {"below": 9.0}]}, "less than or equal to 1"),
         ({"claims": [CLAIM | {"below": 0.1, "measure": "acc2"}]}, "acc_t1"),
         ({"budgets": [{"arm": "a", "tokens_of": "c", "at_most": 1.0}]}, "c"),
     ],
