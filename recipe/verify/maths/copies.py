@@ -23,7 +23,6 @@ from recipe.verify.maths.tree import (
     NoValue,
     exact,
     is_infinite,
-    multiplied,
     names_in,
     num,
 )
@@ -279,8 +278,6 @@ def _is_equal(equal: Callable[[Node, Node], bool], gold: Node, formula: Node) ->
 
 def _values(node: Node) -> Iterator[Node]:
     """Yield a tree's values: without names and units, members of lists, the bounds of a name."""
-    if (scaled := multiplied(node)).kind == "matrix":
-        node = scaled
     if node.kind in ("label", "quantity"):
         yield from _values(node.items[-1])
     elif node.kind == "relation":

@@ -4,15 +4,8 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from recipe.verify.maths.lexer import ACCENTS, FUNCTIONS, TEXT_POWER, Token, vulgar
-from recipe.verify.maths.tree import (
-    Node,
-    Number,
-    Unread,
-    decimal,
-    num,
-    whole,
-)
+from recipe.verify.maths.lexer import ACCENTS, FUNCTIONS, TEXT_POWER, Token
+from recipe.verify.maths.tree import Node, Number, Unread, decimal, num, whole
 from recipe.verify.maths.units import CURRENCY_SIGNS, NUMBERS, read_suffix
 
 MAX_DEPTH = 40
@@ -20,24 +13,25 @@ SEPARATORS = frozenset({",", ";", "and", "or"})
 RELATIONS = frozenset({"=", "<", ">", r"\le", r"\ge", r"\ne", r"\in", r"\approx", r"\equiv"})
 STOPS = SEPARATORS | RELATIONS | {":", r"\cup", r"\cap", r"\setminus", "&", r"\\"}
 CLOSERS = frozenset({")", "]", "}", r"\}", r"\rfloor", r"\rceil"})
-_DEGREES = {r"\circ": r"\degree", r"\degree": r"\degree", "'": "'"}
 _SIGNS = {"+": "add", "-": "sub", r"\pm": "pm", r"\mp": "mp"}
-_CONSTANTS = {r"\pi": "pi", "e": "e", "i": "i"}
+_CONSTANTS = {
+    r"\pi": Node("const", value="pi"), "e": Node("const", value="e"), "i": Node("const", value="i"),
+    r"\infty": Node("const", value="inf"), r"\emptyset": Node("set"),
+}  # fmt: skip
 _TEXT_MARKS = frozenset(
     {*r"/ ^ - ' per \degree % *".split(), *CURRENCY_SIGNS, TEXT_POWER, r"\cdot"}
 )
 _MAX_SUFFIX = 50  # tokens
 _MAX_BITS = 4000  # of a numeral with a base
-_MAX_DIGITS = 4000
 _DELIMITED = {
     "(": "_bracket", "[": "_bracket", "]": "_bracket", r"\{": "_set", "|": "_bars",
-    r"\lfloor": "_floor", r"\lceil": "_ceil", r"\frac": "_pair", r"\binom": "_pair",
-    r"\sqrt": "_sqrt", r"\surd": "_surd", r"\cuberoot": "_surd", r"\infty": "_infinity",
-    r"\emptyset": "_emptyset",
+    r"\lfloor": "_step", r"\lceil": "_step", r"\frac": "_pair", r"\binom": "_pair",
+    r"\sqrt": "_sqrt",
 }  # fmt: skip
-_ATOMS = frozenset(_DELIMITED) - {"[", "]", r"\{", "|", r"\emptyset"} | {
-    f"\\{name}" for name in FUNCTIONS | ACCENTS
-} | {rf"\begin{{{name}}}" for name in ("pmatrix", "bmatrix", "matrix")}  # fmt: skip
+_ATOMS = frozenset(_DELIMITED) - {"[", "]", r"\{", "|"} | {
+    r"\infty", *(f"\\{name}" for name in FUNCTIONS | ACCENTS),
+    *(rf"\begin{{{name}}}" for name in ("pmatrix", "bmatrix", "matrix")),
+}  # fmt: skip
 
 
 class Formulas:
@@ -114,13 +108,7 @@ class Formulas:
             node = Node(first, (num(0), node))
         while self.text() in _SIGNS:
             kind = _SIGNS[self.take().text]
-            is_negative = self.text() == "-"
-            if kind in ("add", "sub") and self.text() in ("+", "-"):
-                self._at += 1
-            else:
-                is_negative = False
-            term = self._product()
-            node = Node(kind, (node, Node("neg", (term,)) if is_negative else term))
+            node = Node(kind, (node, self._product()))
         self._depth -= 1
         return node
 
@@ -162,21 +150,10 @@ class Formulas:
         return Node("neg", (node,)) if is_negative else node
 
     def _mixed(self) -> Node:
-        r"""Read a numeral with the fraction after it: ``1\frac12``, ``1 1/2``, ``1½``."""
+        r"""Read a numeral with the fraction after it: ``1\frac12``."""
         first = self.peek()
         if first is None or first.kind != "num" or "." in first.text:
             return self._power()
-        if self.kind(1) == "vulgar":
-            self._at += 2
-            return num(whole(first.text) + vulgar(self._tokens[self._at - 1].text))
-        second, fourth = self.peek(1), self.peek(3)
-        if second and fourth and second.is_spaced and self.text(2) == "/":
-            if second.kind == fourth.kind == "num":
-                top, bottom = second.text, fourth.text
-                if top.isdigit() and bottom.isdigit() and 0 < whole(top) < whole(bottom):
-                    self._at += 4
-                    return num(whole(first.text) + Fraction(whole(top), whole(bottom)))
-                raise Unread("two numbers side by side")
         if self.text(1) != r"\frac" or self._suffix_words(self._at + 1):
             return self._power()
         self._at += 1
@@ -196,7 +173,6 @@ class Formulas:
         node = self._atom()
         is_raised = False
         while True:
-            self._unwrap_mark()
             text = self.text()
             if text == "^":
                 if is_raised:
@@ -221,14 +197,6 @@ class Formulas:
         self._depth -= 1
         return node
 
-    def _unwrap_mark(self) -> None:
-        r"""Take ``^\circ`` and ``^{\circ}`` as ``\circ``, and primes likewise."""
-        if self.text() == "^" and self.text(1) in _DEGREES:
-            self._tokens[self._at : self._at + 2] = [Token("op", _DEGREES[self.text(1)])]
-        elif self.text() == "^" and self.text(1) == "{" and self.text(2) in _DEGREES:
-            if self.text(3) == "}":
-                self._tokens[self._at : self._at + 4] = [Token("op", _DEGREES[self.text(2)])]
-
     def _indexed(self, node: Node) -> Node:
         self.take("_")
         index = self._raw_script()
@@ -245,6 +213,9 @@ class Formulas:
             if token.kind == "num":
                 self._split_digit(token)
                 return token.text[0]
+            if token.kind == "run":
+                self._at -= 1
+                return str(self._first_letter().value)
             if token.kind not in ("sym", "word") and token.text not in ("+", "-", "*"):
                 raise Unread("no index")
             return token.text
@@ -270,7 +241,7 @@ class Formulas:
         """Take the first of letters side by side, a product; leave the others as tokens."""
         letters = self.take().text
         self._tokens[self._at : self._at] = [Token("sym", letter) for letter in letters[1:]]
-        return _symbol(letters[0])
+        return _CONSTANTS.get(letters[0], Node("sym", value=letters[0]))
 
     def _script(self) -> Node:
         """Read what follows ``^``: braces, or one atom with its sign; numerals are taken whole."""
@@ -296,11 +267,7 @@ class Formulas:
             self._at += 1
             self._split_digit(token)
             return num(whole(token.text[0]))
-        if self.kind() in ("run", "sym", "vulgar") or self.text() in (
-            r"\sqrt",
-            r"\frac",
-            r"\infty",
-        ):
+        if self.kind() in ("run", "sym") or self.text() in (r"\sqrt", r"\frac", r"\infty"):
             return self._atom()
         raise Unread("no argument")
 
@@ -343,14 +310,12 @@ class Formulas:
     def _suffix_words(self, start: int) -> list[str]:
         r"""Return the words of a unit or noun up to the end of the element, else nothing.
 
-        Of ``\frac{\text{km}}{\text{h}}``, ``m\cdot s^{-1}`` and ``(apples)`` too.
+        Of ``\frac{\text{km}}{\text{h}}``, ``m\cdot s^{-1}`` too.
         """
         end = self._end_of_element(start)
         if end == start + _MAX_SUFFIX:
             return []
         tokens = [e for e in self._tokens[start:end] if e.kind != "op" or e.text not in "{}"]
-        if tokens and tokens[0].text == "(" and tokens[-1].text == ")":
-            tokens = tokens[1:-1]
         if tokens and tokens[0].text == r"\frac" and len(tokens) == 3:
             tokens = [tokens[1], Token("op", "/"), tokens[2]]
         return _words_of(tokens)
@@ -362,10 +327,10 @@ class Formulas:
         if not words or token is None:
             return False
         inner = self.peek(2) if self.text() == r"\frac" else token
-        # 6m is a product, and so is 6 m; "6 m/s" is a speed, 6 \Omega a resistance
+        # 6m is a product, and so is 6 m; "6 m/s" is a speed
         is_letter = inner is not None and inner.kind == "sym"
         if is_letter and not self._has_unit_letters and not (token.is_spaced and "/" in words):
-            return words == [r"\Omega"] and self.kind(-1) == "num" and self.text(-2) in ("", "=")
+            return False
         suffix = read_suffix(words)
         return suffix is not None and bool(suffix.unit)
 
@@ -373,10 +338,10 @@ class Formulas:
         token = self.take()
         if token.kind == "num":
             return self._numeral(token)
-        if token.kind == "vulgar":
-            return num(vulgar(token.text))
+        if token.text in _CONSTANTS and token.kind in ("sym", "op"):
+            return _CONSTANTS[token.text]
         if token.kind == "sym":
-            return _symbol(token.text)
+            return Node("sym", value=token.text)
         self._at -= 1
         if token.kind == "run":
             return self._first_letter()
@@ -409,32 +374,10 @@ class Formulas:
                 raise Unread("no repeating decimal")
             size = Fraction(whole(cycle), 10 ** len(cycle) - 1) / 10 ** len(decimals)
             return Node("num", value=Number(decimal(text) + size, repeats=True))
-        following = self.peek()
-        if following and following.kind == "sym" and following.text in "eE":
-            exponent = None if following.is_spaced else self._scientific(bool(point))
-            if exponent is not None and abs(exponent) + len(text) > _MAX_DIGITS:
-                raise Unread("a numeral of more digits than Python writes")
-            if exponent is not None:
-                value = decimal(text) * Fraction(10) ** exponent
-                return num(value, max(0, len(decimals) - exponent))
         may_join = self._joins and not self._nested and text[0] != "0" and len(text) <= 3
         if may_join and not point and self.text() == ",":
             return self._thousands(text)
         return num(decimal(text), len(decimals))
-
-    def _scientific(self, has_point: bool) -> int | None:
-        """Take the exponent of ``3.8e35``; ``None`` when ``e`` is a letter of a product."""
-        is_signed = self.text(1) in ("+", "-")
-        sign = -1 if self.text(1) == "-" else 1
-        token = self.peek(1 + is_signed)
-        if token is None or token.kind != "num" or token.is_spaced or not token.text.isdigit():
-            return None
-        if len(token.text) > 4:
-            raise Unread("an exponent of more than four digits")
-        if is_signed and not (has_point or len(token.text) > 1):
-            return None  # 2e-1 is 2e - 1
-        self._at += 2 + is_signed
-        return sign * int(token.text)
 
     def _pair(self) -> Node:
         kind = {r"\frac": "div", r"\binom": "binom"}[self.take().text]
@@ -450,24 +393,6 @@ class Formulas:
             "root", (self._group("(", ")") if self.text() == "(" else self._argument(), degree)
         )
 
-    def _surd(self) -> Node:
-        degree = num(3 if self.take().text == r"\cuberoot" else 2)
-        if self.text() in ("(", "{"):
-            return Node(
-                "root", (self._group(self.text(), ")" if self.text() == "(" else "}"), degree)
-            )
-        if self.kind() not in ("num", "sym", "run"):
-            raise Unread("a root of nothing")
-        return Node("root", (self._atom(), degree))
-
-    def _infinity(self) -> Node:
-        self.take()
-        return Node("const", value="inf")
-
-    def _emptyset(self) -> Node:
-        self.take()
-        return Node("set")
-
     def _bars(self) -> Node:
         self.take("|")
         self._in_bars += 1
@@ -478,22 +403,15 @@ class Formulas:
         self.take("|")
         return Node("abs", (node,))
 
-    def _floor(self) -> Node:
-        return Node("floor", (self._group(r"\lfloor", r"\rfloor"),))
-
-    def _ceil(self) -> Node:
-        return Node("ceil", (self._group(r"\lceil", r"\rceil"),))
+    def _step(self) -> Node:
+        kind = self.text().removeprefix("\\l")
+        return Node(kind, (self._group(rf"\l{kind}", rf"\r{kind}"),))
 
     def _accent(self, name: str) -> Node:
         self.take()
-        if self.text() == "{":
-            inner = self._raw_script()
-        elif self.kind() in ("sym", "run"):
-            inner = self.take().text
-            while name in ("angle", "triangle") and self.kind() in ("sym", "run"):
-                inner += f" {self.take().text}"
-        else:
-            raise Unread(f"nothing under \\{name}")
+        inner = self._raw_script()
+        while name in ("angle", "triangle") and self.kind() in ("sym", "run"):
+            inner += self.take().text
         compact = inner.replace(" ", "")
         is_points = compact.isalpha() and (len(compact) == 1 or compact.isupper())
         is_letter = compact[:1].isalpha() and compact[1:].lstrip("_").isdigit()
@@ -566,10 +484,6 @@ def _words_of(tokens: list[Token]) -> list[str]:
         else:
             return []
     return words
-
-
-def _symbol(text: str) -> Node:
-    return Node("const", value=_CONSTANTS[text]) if text in _CONSTANTS else Node("sym", value=text)
 
 
 def _in_base(digits: Number, index: str) -> Node:

@@ -84,35 +84,16 @@ def asks_for_each(values: Node, problem: str) -> bool:
     return 1 < len(asked) == len(set(asked)) == len(values.items)
 
 
-def may_stand_left(name: Node, problem: str) -> bool:
-    """Return whether a name may be asked for; an area ``[ABC]`` has to be."""
-    is_area = name.kind == "sym" and name.value.startswith("[")
-    return not is_area or not problem or key(name) in _asked(problem)
-
-
 def with_names(answer: Node, gold: Node, problem: str) -> Node:
     """Return ``m+n = 116`` as name and value where the problem asks for m+n."""
     if any(each.kind == "relation" for each in (gold, *gold.items)):
         return answer
     if answer.kind == "list":
         parts = tuple(with_names(item, gold, problem) for item in answer.items)
-        return Node("list", _by_point(parts, gold) or parts, answer.value)
+        return Node("list", parts, answer.value)
     if answer.kind != "relation" or answer.value != ("=",) or is_name(answer.items[0]):
         return answer  # x = x^2 is not a name and its value
     return Node("label", answer.items) if key(answer.items[0]) in _asked(problem) else answer
-
-
-def _by_point(parts: tuple[Node, ...], gold: Node) -> tuple[Node, ...]:
-    """Return the points of ``x = 1, y = 2, x = 3, y = 4`` if there are as many gold points."""
-    sizes = {len(item.items) if item.kind == "tuple" else 0 for item in gold.items}
-    size = sizes.pop() if gold.kind in ("list", "set") and len(sizes) == 1 else 0
-    if not size or len(parts) != size * len(gold.items):
-        return ()
-    points = [parts[at : at + size] for at in range(0, len(parts), size)]
-    names = [{key(each.items[0]) for each in point if each.kind == "label"} for point in points]
-    if len(names[0]) != size or any(each != names[0] for each in names):
-        return ()
-    return tuple(Node("list", point) for point in points)
 
 
 def arranged(values: Node, gold: Node, problem: str) -> Node | None:
@@ -137,18 +118,6 @@ def _order(names: Sequence[Node], gold: Node, problem: str) -> tuple[str, ...]:
     if found and len(set(written)) == len(written):
         return min(found, key=lambda e: (is_tuple and not e.is_bracket, not e.is_asked)).keys
     return written if _is_sorted(names) else ()
-
-
-def tell_order(label: Node, gold: Node, problem: str) -> bool:
-    """Return whether the problem's names, ``(x, y) = (1, 2)``, say which number is which."""
-    names = label.items[0]
-    is_of_numbers = not any(item.kind in ("tuple", "set", "list", "label") for item in gold.items)
-    if gold.kind != "list" or not is_of_numbers or names.kind != "tuple":
-        return False
-    heads = [each.items[0] if each.kind == "mul" else each for each in names.items]  # f of f(n)
-    text = re.sub(r"[\s{}]", "", problem)
-    letter = r"(?<![A-Za-z\\]){}(?![A-Za-z])".format
-    return all(re.search(letter(re.escape(str(each.value))), text) for each in heads)
 
 
 def marks(node: Node) -> list[str]:

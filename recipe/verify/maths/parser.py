@@ -31,32 +31,23 @@ from recipe.verify.maths.tree import (
     is_name,
     names_in,
     num,
-    points_of,
     with_sign,
     without_bare_degrees,
 )
 from recipe.verify.maths.units import (
     CURRENCY_SIGNS,
-    TOTALS,
     Suffix,
-    is_rate,
-    kind_of,
-    name_of,
     number_of,
     read_counted,
     read_suffix,
 )
 
 _CHOICE = frozenset("ABCDEFGHIJ")
-_ALL_BUT = re.compile(
-    r"(?i)(?:all )?real(?: number)?s (?:except|but|excluding|other than)(?: for)?"
-)
+_ALL_REALS = ("all real numbers", "all reals", "the set of all real numbers", "real numbers")
 _MAX_LEVELS = 150
-_REALS = r"sym:\mathbb{R}"
-_CONDITIONS = frozenset({"relation", "label", "list"})
-_TURNED = {"][": "][", "[[": "[)", "]]": "(]"}  # ]1, 2[ is an interval, (1, 2) may be a point
 _MATRICES = frozenset("pmatrix bmatrix matrix array smallmatrix".split())
 _SYSTEMS = frozenset({"cases", "aligned", "gathered"})
+_NO_FORMULAS = STRUCTURES | {"chain"}
 
 
 def parse(tokens: list[Token], *, joins_thousands: bool, has_unit_letters: bool = False) -> Node:
@@ -79,7 +70,7 @@ def parse(tokens: list[Token], *, joins_thousands: bool, has_unit_letters: bool 
 
 
 def _check_parts(node: Node, level: int = 1) -> None:
-    """Check that formulas are made of formulas; only a matrix may be multiplied.
+    """Check that formulas are made of formulas.
 
     Raises:
         Unread: A tuple, a list or a word is where a value has to be, or the tree is too deep to
@@ -91,9 +82,8 @@ def _check_parts(node: Node, level: int = 1) -> None:
         return _check_parts(node.items[1], level + 1)
     for item in node.items:
         _check_parts(item, level + 1)
-        if node.kind not in STRUCTURES | {"chain"} and item.kind in STRUCTURES:
-            if item.kind != "matrix" or node.kind not in ("mul", "div", "neg"):
-                raise Unread(f"{item.kind} in {node.kind}")
+        if node.kind not in _NO_FORMULAS and item.kind in STRUCTURES:
+            raise Unread(f"{item.kind} in {node.kind}")
 
 
 class _Parser(Formulas):
@@ -107,8 +97,6 @@ class _Parser(Formulas):
             word = "pm"
         if len(parts) == 1:
             return parts[0]
-        if word == "or" and len({*map(exact, parts)}) == 1 and exact(parts[0]) is not None:
-            return Node("chain", tuple(parts), ("=",) * (len(parts) - 1))  # 1/2 or 0.5
         names = {part.items[0] for part in parts if part.kind == "label"}
         is_bounded = any(part.kind == "relation" for part in parts)
         if parts[0].kind == "label" and len(names) == 1 and not is_bounded:
@@ -118,7 +106,7 @@ class _Parser(Formulas):
         return Node("list", spliced(_excluded(parts, word)), word)
 
     def _bracket(self) -> Node:
-        """Read ``(1, 2)``, ``[1, 2[``, ``(x + 1)``, ``[ABC]``, ``[[1, 0], [0, 1]]``."""
+        """Read ``(1, 2)``, ``[1, 2)``, ``(x + 1)``, ``[[1, 0], [0, 1]]``."""
         opener = self.take().text
         self._nested += 1
         self._in_tuple += 1
@@ -128,16 +116,13 @@ class _Parser(Formulas):
         self._nested -= 1
         self._in_bars = bars
         brackets = opener + self.take().text
-        if brackets in _TURNED and len(parts) == 2:
-            brackets = _TURNED[brackets]
-        elif brackets not in ("()", "[]", "[)", "(]"):
+        brackets = {"][": "()", "[[": "[)", "]]": "(]"}.get(brackets, brackets)
+        if brackets not in ("()", "[]", "[)", "(]"):
             raise Unread(brackets)
         if brackets == "[]" and all((p.kind, p.value) == ("tuple", "[]") for p in parts):
             if len({len(part.items) for part in parts}) == 1:  # rows
                 return Node("matrix", tuple(replace(part, value="()") for part in parts))
         if len(parts) == 1:
-            if brackets == "[]" and (points := points_of(parts[0])):
-                return Node("sym", value=f"[{points}]")  # the area of a polygon
             if brackets != "()" and parts[0].kind != "matrix":
                 raise Unread("one value in square brackets")
             if parts[0].kind in ("relation", "label", "word"):
@@ -149,27 +134,11 @@ class _Parser(Formulas):
         self.take(r"\{")
         self._nested += 1
         outer, self._in_tuple = self._in_tuple, 0
-        name = self._bound_name()
-        separators = SEPARATORS if name else frozenset({",", ";"})
-        parts = [] if self.text() == r"\}" else self._elements(separators)
+        parts = [] if self.text() == r"\}" else self._elements(frozenset({",", ";"}))
         self._in_tuple = outer
         self._nested -= 1
         self.take(r"\}")
-        members = spliced(parts)
-        if not name:
-            return Node("set", members)
-        if names_in(*parts) != {name} or any(part.kind not in _CONDITIONS for part in parts):
-            raise Unread("a set by another condition")
-        return parts[0] if len(parts) == 1 else Node("list", members, self._word)
-
-    def _bound_name(self) -> str:
-        r"""Take ``x \mid`` or ``x \in \mathbb{R} :``, which a set's condition follows."""
-        name, is_bounded = self.peek(), self.text(1) == r"\in" and self.text(2) == _REALS
-        ahead = 3 if is_bounded else 1
-        if name is None or name.kind != "sym" or self.text(ahead) not in ("|", ":"):
-            return ""
-        self._at += ahead + 1
-        return name.text
+        return Node("set", spliced(parts))
 
     def _matrix(self) -> Node:
         begin = self.take().text
@@ -246,53 +215,37 @@ class _Parser(Formulas):
         parts = [self._side()]
         while self.accept(":") or (self.text() == "word:to" and self.take()):
             parts.append(self._side())
+        if len(parts) > 1 and parts[0].kind == "word":
+            raise Unread("a word and its value")
         return Node("ratio", tuple(parts)) if len(parts) > 1 else parts[0]
 
     def _side(self) -> Node:
-        is_negative = self._takes_negative()
-        words = None if is_negative else self._words()
+        words = self._words()
         if words is not None:
             return words
-        if not is_negative and self.text() in ("-", "+") and self._currency(1):
-            is_negative = self.take().text == "-"
+        is_signed = self.text() in ("-", "+") and self._currency(1) != ""
+        is_negative = is_signed and self.take().text == "-"
         currency = self._currency()
         self._at += bool(currency)
         node = self._sum()
-        suffix = self._suffix(currency)
-        if (
-            suffix
-            and suffix.unit
-            and has_bare_degree(node)
-            and node.kind in ("mul", "div", "degree")
-        ):
-            raise Unread("a product of angles")
-        if (suffix is None or suffix.unit == (("degree", 1),)) and has_bare_degree(node):
+        suffix = self._suffix()
+        if has_bare_degree(node):
+            is_product = suffix is not None and node.kind in ("mul", "div", "degree")
+            if is_product or (suffix is not None and suffix.unit != (("degree", 1),)):
+                raise Unread("an angle with another unit")
             node, suffix = without_bare_degrees(node), read_suffix([r"\degree"])
         if currency:
             suffix = _in_currency(currency, suffix)
         return _quantity(Node("neg", (node,)) if is_negative else node, suffix)
 
-    def _takes_negative(self) -> bool:
-        """Take the word ``negative`` before one numeral, with words after it or none."""
-        if self.text().lower() not in ("word:negative", "word:minus") or self.kind(1) != "num":
-            return False
-        is_alone = self.kind(2) in ("", "word") or self.text(2) in (STOPS | CLOSERS)
-        self._at += is_alone
-        return is_alone
-
     def _currency(self, ahead: int = 0) -> str:
-        r"""Return the unit of ``\$``, ``₹`` or ``Rs`` before a number, else nothing."""
+        r"""Return the unit of ``\$`` or ``₹`` before a number, else nothing."""
         token = self.peek(ahead)
-        if token is None or self.kind(ahead + 1) == "":
-            return ""
-        if token.kind == "op":
-            return CURRENCY_SIGNS.get(token.text, "")
-        is_money = token.kind in ("word", "run") and self.kind(ahead + 1) == "num"
-        return token.text if is_money and kind_of(name_of(token.text) or "") == "money" else ""
+        is_sign = token is not None and token.kind == "op" and self.kind(ahead + 1) != ""
+        return CURRENCY_SIGNS.get(token.text, "") if token and is_sign else ""
 
     def _words(self) -> Node | None:
         """Return an element made of words alone: ``no solution``, ``(B)``, ``three million``."""
-        start = self._at
         if self.text() == "(" and self.kind(1) in ("word", "sym") and self.text(2) == ")":
             letter = self._tokens[self._at + 1]
             is_alone = self.peek(3) is None or self.text(3) in (STOPS | CLOSERS)
@@ -311,10 +264,10 @@ class _Parser(Formulas):
             return None
         at_end = self.peek() is None or self.text() in STOPS or self.text() in CLOSERS
         joined = " ".join(found).replace(" - ", "-").replace(" ' ", "'")
-        if _ALL_BUT.fullmatch(joined) and not at_end:
-            return Node("minus", (Node("sym", value=r"\mathbb{R}"), Node("set", self._excepted())))
         if not at_end or found[-1] in ("-", "'"):
-            return self._counted_words(start, found)
+            raise Unread("words and formulas")
+        if joined.lower() in _ALL_REALS:
+            return Node("sym", value=r"\mathbb{R}")
         words = joined.split(" ")
         value = number_of(words)
         if value is not None:
@@ -322,28 +275,11 @@ class _Parser(Formulas):
         counted = read_counted(words)
         return _quantity(num(counted[0]), counted[1]) if counted else Node("word", value=joined)
 
-    def _excepted(self) -> tuple[Node, ...]:
-        parts = self._elements(SEPARATORS)
-        return spliced([part.items[1] if part.kind == "label" else part for part in parts])
-
-    def _counted_words(self, start: int, found: list[str]) -> Node:
-        """Return a number in words with a suffix: ``five percent``, ``three km/h``."""
-        for size in range(len(found), 0, -1):
-            value = number_of(found[:size])
-            if value is not None and "-" not in found and "'" not in found:
-                self._at = start + size
-                suffix = self._suffix()
-                if suffix is not None:
-                    return Node("quantity", (num(value),), suffix)
-        raise Unread("words and formulas")
-
-    def _suffix(self, currency: str = "") -> Suffix | None:
+    def _suffix(self) -> Suffix | None:
         """Take the words between the value and the end of the element."""
         words = self._suffix_words(self._at)
         if not words:
             return None
-        if currency and is_rate(words):
-            words = [currency, *words]
         suffix = read_suffix(words)
         if suffix is None:
             raise Unread(" ".join(words))
@@ -359,7 +295,7 @@ def spliced(parts: list[Node] | tuple[Node, ...]) -> tuple[Node, ...]:
 
 
 def _in_currency(currency: str, suffix: Suffix | None) -> Suffix:
-    r"""Return the suffix of ``\$5``, ``\$5 million``, ``\$5 per hour`` or ``\$5 in total``.
+    r"""Return the suffix of ``\$5`` or ``\$5 million``.
 
     Raises:
         Unread: Another unit follows.
@@ -368,11 +304,9 @@ def _in_currency(currency: str, suffix: Suffix | None) -> Suffix:
     assert unit is not None
     if suffix is None:
         return unit
-    units = suffix.unit or unit.unit
-    is_said = not suffix.noun or suffix.noun in TOTALS
-    if not {*unit.unit} <= {*units} or suffix.power != 1 or not is_said:
+    if suffix.unit not in ((), unit.unit) or suffix.noun or suffix.power != 1:
         raise Unread("two units")
-    return replace(unit, scale=suffix.scale, unit=units, noun=suffix.noun)
+    return replace(unit, scale=suffix.scale)
 
 
 def _quantity(node: Node, suffix: Suffix | None) -> Node:

@@ -6,7 +6,6 @@ import functools
 import re
 from collections.abc import Iterator, Sequence
 
-from recipe.verify.maths.lexer import with_clock
 from recipe.verify.maths.units import (
     COUNTERS,
     NUMBERS,
@@ -176,22 +175,6 @@ def may_say(words: Sequence[str], problem: str) -> bool:
     """Return whether words before a value only say what it is: ``There are``, ``Total``."""
     return all(
         word.lower() in _SAID or (is_plain_noun(word) and _is_told(word, problem)) for word in words
-    )
-
-
-def may_surround(words: Sequence[str], problem: str) -> bool:
-    """Return whether words beside a word answer are the problem's: ``Bob wins``.
-
-    No other name, and no word that the problem offers as an alternative.
-    """
-    return all(
-        word in ("The", "the")
-        or (
-            word.islower()
-            and (word in _SAID or (is_plain_noun(word) and _is_told(word, problem)))
-            and not re.search(rf"(?i)\b{re.escape(word)}\W+or\b|\bor\W+(?:\w+ )?{word}", problem)
-        )
-        for word in words
     )
 
 
@@ -389,7 +372,7 @@ def mentioned_units(problem: str) -> frozenset[str]:
     A word for a unit mentions it. A symbol does where it is read as one: after a number, in
     ``\text``, after ``per``. So a variable m, a point C and the second side mention none.
     """
-    text = _FONTS.sub("\x02", with_clock(_without_possessives(_with_plain_units(problem))))
+    text = _FONTS.sub("\x02", _without_possessives(_with_plain_units(problem)))
     names = {name for token, name in _units_in(text)}
     return frozenset(part for name in names for part, _ in (*canonical({name: 1}), (name, 1)))
 

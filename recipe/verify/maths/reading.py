@@ -23,11 +23,6 @@ _GAP = r"(?:[\s~]|\\[,;: ]|\\q?quad(?![a-z]))"
 _QUOTED = re.compile(  # a word
     r"^(\\text[a-z]{0,6}\{\s*)?(?:``|[\"'`*“‘])([A-Za-z][A-Za-z -]{0,99})(?:''|[\"'*”’])(\s*\})?$"
 )
-_PR = r"\\(?:Pr|(?:mathbb|mathrm|text)\s?\{P\})"
-_CHANCE = re.compile(  # P(\text{red}) =
-    rf"\A(?:P|{_PR})\s?(?:\\left\s?)?\(\s?(?:\\text\{{[^{{}}]{{1,60}}\}}(?:\s?[0-9]{{1,4}})?"
-    r"|[A-Z](?:\s?(?:[=<>]|\\[lg]eq?)\s?[0-9]{1,4})?)\s?(?:\\right\s?)?\)\s?="
-)
 _BASE = re.compile(  # 52 \text{ in base 8}, 52 (base 8)
     rf"(?<![A-Za-z0-9.,_^])([0-9]{{1,99}})((?:{_GAP}|\(|\\text\s?\{{){{0,6}})(?:in )?base"
     rf"((?:{_GAP}|\}}){{1,4}})([0-9]{{1,2}}|{'|'.join(NUMBERS)})((?:{_GAP}|[)}}]){{0,3}}+)"
@@ -41,8 +36,8 @@ _THOUSANDS = re.compile(r"[1-9][0-9]{0,2},[0-9]{3}(?![0-9])")
 _NO_MEMBER = re.compile(r"[0-9],0[0-9]{2}(?![0-9])")  # 1,000 is not a list
 _CHEMICAL = re.compile(r"(?:[A-Z][a-z]?[0-9]*|\([A-Za-z0-9]+\)[0-9]*){2,}")
 _BRACE = re.compile(r"\\.|[{}]", re.DOTALL)
-_NUM_ARGUMENTS = {r"\frac": 2, r"\binom": 2, r"\sqrt": 1, r"\surd": 1, r"\cuberoot": 1} | {
-    each: 1 for each in ("^", "_", *(f"\\{name}" for name in ACCENTS))
+_NUM_ARGUMENTS = {r"\frac": 2, r"\binom": 2} | {
+    each: 1 for each in (r"\sqrt", "^", "_", *(f"\\{name}" for name in ACCENTS))
 }
 _FUNCTIONS = frozenset(f"\\{name}" for name in FUNCTIONS)
 
@@ -82,11 +77,7 @@ def read(text: str) -> Reading:
 
 
 def read_answer(text: str, gold: Reading, problem: str) -> Reading:
-    """Read an answer to a problem, as far as its gold answer and words can tell more.
-
-    Letters after a number may be its unit if the gold answer has no such names; words before a
-    value, ``There are 12 ways``, may only say what it is.
-    """
+    """Read an answer; letters after a number may be its unit if the gold answer has none."""
     reading, found = read(text), _tokens_of(text)
     if found is None or not gold.trees:
         is_formula = "".join(reading.text).translate(_NO_SCRIPTS)
@@ -96,7 +87,7 @@ def read_answer(text: str, gold: Reading, problem: str) -> Reading:
     if any(names_in(tree) - names_in(*gold.trees) for tree in trees):
         units = _trees(found, has_unit_letters=True)
         trees += tuple(tree for tree in units if tree not in trees)
-    if not trees:
+    if not trees:  # There are 12 ways
         size = next((n for n, t in enumerate(found) if t.kind != "word" and t.text != ":"), 0)
         words = [token.text for token in found[:size] if token.kind == "word"]
         trees = _trees(found[size:]) if words and may_say(words, problem) else ()
@@ -107,14 +98,14 @@ _NO_SCRIPTS = str.maketrans("", "", "_{}")
 
 
 def _tokens_of(text: str) -> list[Token] | None:
-    text = _CHANCE.sub("P =", _without_wrapping(text))
+    text = _without_wrapping(text)
     if len(text) > _MAX_READ_CHARS:
         return None
     text = _BASE.sub(_with_index, text)
     if r"\over" in text or r"\choose" in text:
         name = {"over": "frac", "choose": "binom"}
         text = _INFIX.sub(lambda m: rf"{{\{name[m[2]]}{{{m[1]}}}{{{m[3]}}}}}", f"{{{text}}}")
-    return _without_prices(_with_unions(tokens(text)))
+    return tokens(text)
 
 
 def _trees(found: list[Token], *, has_unit_letters: bool = False) -> tuple[Node, ...]:
@@ -140,29 +131,6 @@ def _with_index(found: re.Match[str]) -> str:
     around = before + between + after
     is_whole = all(around.count(one) == around.count(other) for one, other in ("()", "{}"))
     return f"{digits}_{{{base}}}" if is_whole else found[0]
-
-
-def _with_unions(found: list[Token]) -> list[Token]:
-    """Take ``U`` between two brackets for a union."""
-    return [
-        Token("op", r"\cup")
-        if token.text == "U"
-        and 0 < place < len(found) - 1
-        and found[place - 1].text in (")", "]", "[", r"\}")
-        and found[place + 1].text in ("(", "[", "]", r"\{")
-        else token
-        for place, token in enumerate(found)
-    ]
-
-
-def _without_prices(found: list[Token]) -> list[Token]:
-    r"""Drop the signs of what makes dollars: ``9 \cdot \$2 = \$18`` is ``9 \cdot 2 = \$18``."""
-    texts = [token.text for token in found]
-    if "=" not in texts or not {",", ";", "and", "or"}.isdisjoint(texts):
-        return found
-    last = len(texts) - 1 - texts[::-1].index("=")
-    is_price = texts[last + 1 : last + 2] == [r"\$"]
-    return [e for n, e in enumerate(found) if n > last or e.text != r"\$"] if is_price else found
 
 
 def _as_text(found: list[Token]) -> tuple[str, ...]:

@@ -93,16 +93,6 @@ def is_name(node: Node) -> bool:
     return False
 
 
-def points_of(node: Node) -> str:
-    """Return the letters of ``ABC`` and longer, the corners of a polygon; else nothing."""
-    letters = ""
-    while node.kind == "mul" and node.value is None and node.items[1].kind == "sym":
-        letters = f"{node.items[1].value}{letters}"
-        node = node.items[0]
-    letters = f"{node.value}{letters}" if node.kind in ("sym", "word") else ""
-    return letters if len(letters) > 2 and letters.isalpha() and letters.isupper() else ""
-
-
 def has_sign_pair(node: Node) -> bool:
     r"""Return whether a ``\pm`` is in it."""
     return node.kind in ("pm", "mp") or any(has_sign_pair(item) for item in node.items)
@@ -115,28 +105,22 @@ def has_bare_degree(node: Node) -> bool:
     )
 
 
-def _power_of_degree(node: Node) -> int:
-    """Return 1 for an angle, 2 for its square, -1 for one over it."""
-    if node.kind == "degree":
-        return 1 + _power_of_degree(node.items[0])
-    powers = [_power_of_degree(item) for item in node.items] if node.kind != "fn" else []
-    if node.kind == "mul":
-        return sum(powers)
-    return powers[0] - powers[1] if node.kind == "div" else max(powers, default=0)
-
-
 def without_bare_degrees(node: Node) -> Node:
     r"""Return ``180^\circ - 60^\circ`` without its degree signs.
 
     Raises:
-        Unread: It is not an angle.
+        Unread: It is no sum of angles.
     """
-    if _power_of_degree(node) not in (0, 1):
-        raise Unread("a product of angles")
-    if node.kind == "fn":
+    if node.kind == "degree":
+        return without_bare_degrees(node.items[0])
+    has_signs = [has_bare_degree(item) for item in node.items]
+    if node.kind == "fn" or not any(has_signs):
         return node
-    items = tuple(map(without_bare_degrees, node.items))
-    return items[0] if node.kind == "degree" else replace(node, items=items)
+    is_scaled = node.kind in ("mul", "div") and has_signs.count(True) == 1
+    is_above = node.kind != "div" or has_signs[0]
+    if not (is_scaled and is_above) and node.kind not in ("add", "sub", "neg", "pm", "mp"):
+        raise Unread("a product of angles")
+    return replace(node, items=tuple(map(without_bare_degrees, node.items)))
 
 
 def with_sign(node: Node, sign: int) -> Node:
@@ -187,44 +171,6 @@ def pointed(relation: Node) -> tuple[tuple[Node, Node], str]:
     if kind in ("<", r"\le"):
         return (right, left), {"<": ">", r"\le": r"\ge"}[kind]
     return (left, right), kind
-
-
-def multiplied(node: Node) -> Node:
-    """Return a number times a matrix or vector, multiplied out."""
-    if node.kind in ("mul", "div") and len(node.items) == 2:
-        left, right = node.items
-        inner = multiplied(right if node.kind == "mul" else left)
-        factor = left if node.kind == "mul" else right
-        if inner.kind == "matrix" and factor.kind not in STRUCTURES:
-            kind = node.kind
-            rows = tuple(
-                Node("tuple", tuple(
-                    cell if exact(cell) == 0
-                    else Node(kind, (factor, cell) if kind == "mul" else (cell, factor))
-                    for cell in row.items
-                ), row.value)
-                for row in inner.items
-            )  # fmt: skip
-            return Node("matrix", rows)
-    if node.kind == "neg":
-        return multiplied(Node("mul", (num(-1), node.items[0])))
-    return node
-
-
-def flat(node: Node) -> Node | None:
-    """Return a bracket, or a matrix of one row or one column as a bracket; else ``None``."""
-    if node.kind == "tuple":
-        is_interval = node.value == "[]" and len(node.items) == 2
-        return node if node.value in ("()", "[]") and not is_interval else None
-    if node.kind == "list":
-        return Node("tuple", node.items, "()")
-    if node.kind != "matrix":
-        return None
-    if len(node.items) == 1:
-        return Node("tuple", node.items[0].items, "()")
-    if all(len(row.items) == 1 for row in node.items):
-        return Node("tuple", tuple(row.items[0] for row in node.items), "()")
-    return None
 
 
 class NoValue(Exception):
@@ -317,23 +263,6 @@ def decimal(text: str) -> Fraction:
     """Return the value of a numeral with a point."""
     before, _, decimals = text.partition(".")
     return Fraction(whole((before + decimals) or "0"), 10 ** len(decimals))
-
-
-def factors(node: Node) -> dict[Node, Fraction]:
-    """Return the factors of a formula that have a variable, with their exponents."""
-    found: dict[Node, Fraction] = {}
-    if node.kind in ("mul", "div", "neg"):
-        for place, item in enumerate(node.items):
-            for part, power in factors(item).items():
-                is_below = node.kind == "div" and place == 1
-                found[part] = found.get(part, Fraction(0)) + (-power if is_below else power)
-    elif node.kind == "pow" and (power := exact(node.items[1])) is not None:
-        found = {part: each * power for part, each in factors(node.items[0]).items()}
-    elif node.kind == "root" and (degree := exact(node.items[1])):
-        found = {part: each / degree for part, each in factors(node.items[0]).items()}
-    elif names_in(node) and not (node.kind == "pow" and not names_in(node.items[0])):
-        found = {node: Fraction(1)}
-    return found
 
 
 def decimals(node: Node) -> int:

@@ -2,133 +2,37 @@ r"""Units, money, number words and percent: one table, and how the words after a
 
 A closed table: a unit is spelled as here, or it is not a unit. A prefix is read in ``millimeters``,
 where both parts are whole words, and in the symbols that are listed (``mm``), so that no ordinary
-word (has, fly, camp, exam) is taken for one. A word is never dropped because it is unknown: what
-is not read here makes the whole answer a text.
+word (has, fly, camp, exam) is taken for one. ``units.json`` has the words.
+A word is never dropped because it is unknown: what is not read here makes the whole answer a text.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from pathlib import Path
 
 Unit = tuple[tuple[str, int], ...]  # canonical names and exponents, in order
 
-# Canonical name, then other words for it, then after ":" its signs; plurals in "s" are made.
-# "+" takes prefixes, and the prefix p with the sign s makes the sign "ps" where it is listed.
-_UNITS = {
-    "length": "+meter metre 米 :m mtr|inch inches :in|foot feet :ft|yard :yd yds|mile 英里 :mi"
-    "|lightyear|angstrom|micron",
-    "area": "hectare 公顷 :ha|acre",
-    "volume": "+liter litre 升 :l L|gallon :gal|quart :qt|pint :pt|cup|tablespoon :tbsp"
-    "|teaspoon :tsp",
-    "mass": "+gram gramme 克 :g|pound :lb lbs|ounce :oz|+ton 吨|tonne|carat",
-    "time": "+second 秒 :s sec secs|minute 分钟 :min mins|hour 小时 :h hr hrs|day 天"
-    "|week :wk wks|month|year 年 :yr yrs|decade|century centuries",
-    "temperature": "degree_Celsius celsius :C degC|degree_Fahrenheit fahrenheit :F degF|kelvin :K",
-    "angle": "degree 度 :deg ° \\circ \\degree|radian :rad|arcminute",
-    "energy": "+joule :J|+calorie :cal|+watthour :Wh|+electronvolt :eV",
-    "power": "+watt :W|horsepower :hp",
-    "data": "+bit|+byte",
-    "force": "+newton :N",
-    "voltage": "+volt :V",
-    "current": "+ampere amp :A",
-    "resistance": "+ohm :Ω \\Omega",
-    "frequency": "+hertz :Hz",
-    "pressure": "+pascal :Pa|atmosphere :atm",
-    "amount": "+mole :mol",
-    "money": "dollar 美元 :$ \\$ USD usd|cent :¢|euro :€ \\euro EUR eur|gbp :£ \\pounds GBP gbp"
-    "|rupee :₹ Rs INR|yen 円 日元 :¥ JPY|yuan 元 :CNY RMB|won :₩|rouble ruble :₽|peso|franc|rand"
-    "|dinar|shilling|real reais",
-    "clock": "amclock|pmclock",
-    "unit": "unit",  # "5 square units" is 5
-    "percent": "percent percentage :% \\%",
-}
-_PREFIXES = "kilo hecto deca deci centi milli micro nano pico mega giga tera".split()
-_PREFIXED = {  # signs that a prefix makes, and words of two parts
-    "kilometer": "km 千米 公里", "decimeter": "dm", "centimeter": "cm 厘米", "millimeter": "mm",
-    "micrometer": "um", "nanometer": "nm", "deciliter": "dl dL", "centiliter": "cl cL",
-    "milliliter": "ml mL", "kiloliter": "kl kL", "kilogram": "kg kgs kilo kilos 千克 公斤",
-    "milligram": "mg", "microgram": "ug", "millisecond": "ms", "microsecond": "us",
-    "nanosecond": "ns", "kilojoule": "kJ", "megajoule": "MJ", "kilocalorie": "kcal",
-    "kilowatthour": "kWh", "megawatthour": "MWh", "kiloelectronvolt": "keV",
-    "megaelectronvolt": "MeV", "kilowatt": "kW", "megawatt": "MW", "gigawatt": "GW",
-    "milliwatt": "mW", "kilobyte": "kB KB", "megabyte": "MB", "gigabyte": "GB", "terabyte": "TB",
-    "kilonewton": "kN", "kilovolt": "kV", "millivolt": "mV", "milliampere": "mA",
-    "kilohertz": "kHz", "megahertz": "MHz", "gigahertz": "GHz", "kilopascal": "kPa",
-    "megapascal": "MPa", "mile_per_hour": "mph", "kilometer_per_hour": "kph kmh kmph",
-    "cubic_centimeter": "cc",
-}  # fmt: skip
-_COMPOUND = {
-    "mile_per_hour": {"mile": 1, "hour": -1},
-    "kilometer_per_hour": {"kilometer": 1, "hour": -1},
-    "cubic_centimeter": {"centimeter": 3},
-}
-# Symbols that have no twin in the other case, unlike mg and Mg: KM is km.
-_ANY_CASE = frozenset(
-    "km cm kg kgs ft yd yds lb lbs oz hr hrs min mins sec secs mph kph kmh kmph gal tsp tbsp yr "
-    "yrs wk wks kilo kilos".split()
-)
-CURRENCY_SIGNS = {
-    r"\$": "$",
-    r"\euro": "€",
-    r"\pounds": "£",
-    "₹": "₹",
-    "¥": "¥",
-    "₩": "₩",
-    "₽": "₽",
-}
+_DATA = json.loads(Path(__file__).with_name("units.json").read_text(encoding="utf-8"))
+CURRENCY_SIGNS = {r"\$": "$", r"\euro": "€", r"\pounds": "£"} | {each: each for each in "₹¥₩₽"}
 _POWER_WORDS = {"squared": 2, "cubed": 3}
 _BEFORE_UNIT = {"square": 2, "sq": 2, "cubic": 3, "cu": 3, "平方": 2, "立方": 3}
 _OVER = frozenset("per a an each every /".split())  # before a time: dollars every week
 
-_ONES = (
-    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen "
-    "sixteen seventeen eighteen nineteen"
-).split()
-NUMBERS = {word: value for value, word in enumerate(_ONES)} | {
-    word: 10 * value
-    for value, word in enumerate(
-        "twenty thirty forty fifty sixty seventy eighty ninety".split(), start=2
-    )
+NUMBERS = {word: value for value, word in enumerate(_DATA["ones"].split())} | {
+    word: 10 * value for value, word in enumerate(_DATA["tens"].split(), start=2)
 }
-_SCALES = {
-    "hundred": 100, "thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12,
-    "dozen": 12, "dozens": 12, "score": 20, "gross": 144, "millions": 10**6, "billions": 10**9,
-}  # fmt: skip
-_PARTS = {
-    "half": 2, "third": 3, "quarter": 4, "fourth": 4, "fifth": 5, "sixth": 6, "seventh": 7,
-    "eighth": 8, "ninth": 9, "tenth": 10, "hundredth": 100, "thousandth": 1000,
-}  # fmt: skip
+_SCALES: dict[str, int] = _DATA["scales"]
+_PARTS: dict[str, int] = _DATA["parts"]
 _PARTS |= {("halves" if word == "half" else f"{word}s"): value for word, value in _PARTS.items()}
 # Words that change what a value says, count or compare; never part of a counted noun.
-_NO_NOUNS = frozenset(
-    "a about above after all almost an and any approximately are around as at away be before below "
-    "between both but by can could couple down double doubled during each either else equal equals "
-    "even every except few fewer for from greater had has have if in incorrect instead into is it "
-    "just last least left less may maybe mod modulo minus more most multiplied must near nearly "
-    "negative neither next no none nor not nothing odd of off on once one only or other otherwise "
-    "over own pair pairs per perhaps plus positive possibly probably right roughly same several "
-    "should since so some than that the their them then there these they this those times to "
-    "triple twice thrice under unless unlike until unknown up upto vs was were when where "
-    "which while with within without would wrong xor yes false true correct factorial root "
-    "roots inverse reciprocal square squares cube cubes logarithm log sine cosine tangent hundreds "
-    "thousands tens trillions percent percentage power powers modulus quadrillion quintillion lakh "
-    "lakhs crore crores googol binary octal hexadecimal base imaginary sine cosine tangent secant "
-    "exponent excluding including besides remaining missing extra additional another further non "
-    "anti fake never nonsense remainder short eleventh twelfth thirteenth fourteenth fifteenth "
-    "sixteenth seventeenth eighteenth nineteenth twentieth thirtieth fortieth fiftieth sixtieth "
-    "seventieth eightieth ninetieth millionth billionth trillionth "
-    # These look like nouns, but may change the value before them.
-    "permil permille promille basis bp ppm ppb myriad hex ternary quaternary quinary radical "
-    "squareroot cuberoot conjugate complement supplement opposite transpose derivative approx "
-    "circa infinite infinity undefined nil null naught void invalid impossible unsure apiece ago "
-    "hence multiple percentile exponential recurring repeating halve halving doubling tripling "
-    "penny pennie pence nickel dime fortnight millennia millennium mega giga milli micro nano "
-    "hecto deca centi mille mil sqrt grosse dozenth trio triplet quartet twin ream grand quid buck "
-    "deka deci semi".split()
-) | {*NUMBERS, *_SCALES, *_PARTS, *_POWER_WORDS, *_BEFORE_UNIT}  # fmt: skip
+_NO_NOUNS = {word for line in _DATA["no_nouns"] for word in line.split()}.union(
+    NUMBERS, _SCALES, _PARTS, _POWER_WORDS, _BEFORE_UNIT
+)
 _CHANGING = re.compile(  # tripled, daily, tenfold, octuples
     r"(?:[a-z]{2}(?<!e)ed|[a-z]{3}ly|(?:[a-z]fold|uple|uplet|illion|th)s?)(?![a-z])"
 )
@@ -166,24 +70,18 @@ class Suffix:
         return self.unit == (("percent", 1),)
 
 
-def _spelled() -> tuple[dict[str, str], dict[str, str], dict[str, str]]:
-    """Return the canonical name of every word and of every sign, and the kind of every name."""
-    names, signs, kinds = {}, {}, {}
-    for kind, units in _UNITS.items():
-        for entry in units.split("|"):
-            words, _, own_signs = entry.lstrip("+").partition(":")
-            canonical_name, *others = words.split()
-            signs |= dict.fromkeys(own_signs.split(), canonical_name)
-            for prefix in ("", *_PREFIXES) if entry.startswith("+") else ("",):
-                kinds[prefix + canonical_name] = kind
-                for word in (canonical_name, *others):
-                    names[prefix + word] = names[f"{prefix}{word}s"] = prefix + canonical_name
-    for name, own_signs in _PREFIXED.items():
-        signs |= dict.fromkeys(own_signs.split(), name)
-    return names, signs, kinds
-
-
-_NAMES, _SIGNS, _KINDS = _spelled()
+_KINDS: dict[str, str] = {}  # what a unit measures
+_NAMES: dict[str, str] = {}  # canonical names of all words
+_SIGNS = {sign: name for name, signs in _DATA["prefixed"].items() for sign in signs.split()}
+for _kind, _units in _DATA["units"].items():
+    for _name, _unit in _units.items():
+        _SIGNS |= dict.fromkeys(_unit.get("signs", "").split(), _name)
+        for _prefix in ("", *_DATA["prefixes"].split()) if "takes_prefixes" in _unit else ("",):
+            _KINDS[_prefix + _name] = _kind
+            for _word in (_name, *_unit.get("words", "").split()):
+                _NAMES |= dict.fromkeys((_prefix + _word, f"{_prefix}{_word}s"), _prefix + _name)
+# Symbols that have no twin in the other case, unlike mg and Mg: KM is km.
+_ANY_CASE = frozenset(_DATA["any_case"].split())
 
 
 def name_of(word: str) -> str | None:
@@ -238,7 +136,7 @@ def read_unit(words: Sequence[str]) -> Unit | None:
 def canonical(powers: dict[str, int]) -> Unit:
     """Return units in order, compound ones split into their parts."""
     merged = dict(powers)
-    for name, parts in _COMPOUND.items():
+    for name, parts in _DATA["compound"].items():
         if name in merged:
             count = merged.pop(name)
             for part, power in parts.items():
@@ -247,11 +145,8 @@ def canonical(powers: dict[str, int]) -> Unit:
 
 
 def number_of(words: Sequence[str]) -> Fraction | None:
-    """Return the value of ``minus twenty-five``, ``three million``, ``two thirds`` and the like."""
+    """Return the value of ``twenty-five``, ``three million``, ``two thirds`` and the like."""
     words = [part.lower() for word in words for part in word.split("-")]
-    if words and words[0] in ("minus", "negative"):
-        value = number_of(words[1:])
-        return None if value is None else -value
     if not words or len(words) > _MAX_NUMBER_WORDS:
         return None
     if words[-1] in _PARTS and len(words) <= 2:
