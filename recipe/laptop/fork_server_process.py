@@ -11,9 +11,11 @@ from __future__ import annotations
 import atexit
 import contextlib
 import ctypes
+import fcntl
 import gc
 import importlib
 import json
+import multiprocessing
 import os
 import resource
 import runpy
@@ -39,7 +41,7 @@ _IMPORTS = (
     *("torch._inductor.lowering", "vllm.engine.arg_utils", "vllm.model_executor.layers.linear"),
     "vllm.entrypoints.pooling.base.io_processor",
 )
-_PR_SET_PDEATHSIG = 1
+_FLAGS = ("-u", "-B", "-s", "-S", "-E", "-I")
 
 
 @contextlib.contextmanager
@@ -48,9 +50,8 @@ def fork_server() -> Iterator[None]:
 
     The environment must be complete: libraries read it when they are imported.
     """
-    place = tempfile.gettempdir()
-    place = place if len(place) < 80 else "/tmp"  # a socket's name has at most 107 bytes
-    with tempfile.TemporaryDirectory(prefix="hint-", dir=place) as folder:
+    # A socket's name has at most 107 bytes.
+    with tempfile.TemporaryDirectory(prefix="hint-", dir="/tmp") as folder:
         client, source = Path(folder, "python"), Path(__file__).with_name("fork_client_process.py")
         client.write_text(f"#!{sys.executable} -SE\n{source.read_text(encoding='utf-8')}")
         client.chmod(0o755)
@@ -66,8 +67,7 @@ def fork_server() -> Iterator[None]:
             server.kill()
             for name in names:
                 os.environ.pop(name)
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                server.wait(10)
+            server.wait()
 
 
 def main(parent_pid: int) -> None:
@@ -107,15 +107,14 @@ def _become(channel: socket.socket) -> None:
         with channel.makefile("rb") as reader:
             request = json.loads(reader.read(struct.unpack("!I", head)[0]))
         argv, environment, folder, numbers = request
-        high = max([*received, *numbers, channel.fileno()]) + 1
-        own = os.dup2(channel.detach(), high, inheritable=False)
-        for offset, fd in enumerate(received, high + 1):  # first out of the way: they may overlap
-            os.dup2(fd, offset, inheritable=False)
+        above = max(numbers) + 1  # first out of the way: they may overlap
+        apart = [fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, above) for fd in received]
+        channel = socket.socket(fileno=fcntl.fcntl(channel.detach(), fcntl.F_DUPFD_CLOEXEC, above))
+        for fd in received:
             os.close(fd)
-        for offset, number in enumerate(numbers, high + 1):
-            os.dup2(offset, number, inheritable=number <= 2)
-            os.close(offset)
-        channel = socket.socket(fileno=own)
+        for fd, number in zip(apart, numbers, strict=True):
+            os.dup2(fd, number, inheritable=number <= 2)
+            os.close(fd)
         channel.sendall(b"1")
         threading.Thread(target=_end_with, args=(channel,), daemon=True).start()
         if "-c" in argv:  # its place is found by the first environment, by Ray's own library too
@@ -151,8 +150,6 @@ def _end_with(channel: socket.socket) -> None:
 
 def _fresh_state() -> None:
     """Set up what a new interpreter would have read from its environment."""
-    import multiprocessing
-
     import numpy as np
     import torch
 
@@ -168,22 +165,21 @@ def _fresh_state() -> None:
 
 
 def _execute(argv: list[str]) -> None:
-    while argv[0] in ("-u", "-B", "-s", "-S", "-E", "-I") or argv[0].startswith(("-X", "-W")):
+    while argv[0] in _FLAGS or argv[0].startswith(("-X", "-W")):
         argv.pop(0)
+    sys.argv = argv if argv[0][:1] != "-" else argv[1:]
     if argv[0] == "-c":
-        sys.argv = ["-c", *argv[2:]]
-        exec(argv[1], sys.modules["__main__"].__dict__)
+        code, sys.argv[0] = argv[1], "-c"
+        exec(code, sys.modules["__main__"].__dict__)
     elif argv[0] == "-m":
-        sys.argv = argv[1:]
         runpy.run_module(argv[1], run_name="__main__", alter_sys=True)
     else:
-        sys.argv = argv
         sys.path.insert(0, str(Path(argv[0]).parent))
         runpy.run_path(argv[0], run_name="__main__")
 
 
 def _die_with_parent() -> None:
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
 
 
 if __name__ == "__main__":

@@ -4,14 +4,13 @@ Gives each run of the recipe its own way of sending weights to vLLM. With ``VERL
 also makes the CPU a platform; on GPUs, and for other programs on verl, nothing else changes.
 """
 
+import importlib
 import os
 
 from recipe.run.environment import RUN_VARIABLE
 
 if os.environ.get("VERL_PLATFORM") == "cpu":
-    from recipe.laptop import device as cpu_platform
-
-    cpu_platform.install()
+    importlib.import_module("recipe.laptop.device")
 
 if os.environ.get(RUN_VARIABLE):
     from verl.workers.rollout import base

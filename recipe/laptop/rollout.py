@@ -1,7 +1,4 @@
-"""Weight reload for vLLM's CPU build, whose kernels repack the weights after loading.
-
-And log-probabilities that are as exact with 250,000 tokens as with a hundred.
-"""
+"""vLLM's CPU build as a rollout: weights that it reloads, and log-probabilities that are exact."""
 
 from __future__ import annotations
 
@@ -37,10 +34,8 @@ class CpuWorkerExtension(vLLMColocateWorkerExtension):
         def keep(weights: list[tuple[str, torch.Tensor]], is_last: bool) -> None:
             received.extend((name, weight.clone()) for name, weight in weights)
 
-        receiver = BucketedWeightReceiver(
-            self._get_zmq_handle(), device=torch.device("cpu"), use_shm=use_shm
-        )
-        receiver.receive_weights(keep)
+        handle, cpu = self._get_zmq_handle(), torch.device("cpu")
+        BucketedWeightReceiver(handle, device=cpu, use_shm=use_shm).receive_weights(keep)
         model = self.model_runner.model
         if model.config.tie_word_embeddings and not hasattr(model, "lm_head"):
             # The trainer names its tied head, Gemma 2 in vLLM has none: it is the embedding.
@@ -60,36 +55,23 @@ class CpuWorkerExtension(vLLMColocateWorkerExtension):
             dispatch_cpu_unquantized_gemm(head, remove_weight=False)
 
 
-def _normalize_log_probs() -> None:
+_sampled = TopKTopPSampler.forward_cpu
+
+
+@functools.wraps(_sampled)
+def _normalized(self: Any, *args: Any, **kwargs: Any) -> Any:
     """Make the sampled tokens' log-probabilities sum to one.
 
     torch's ``log_softmax`` adds up in fp32 on the CPU and is off by 2e-5 with 256,000 tokens, all
     in one direction; its ``logsumexp``, which verl's trainer uses, is not.
     """
-    original = TopKTopPSampler.forward_cpu
-    if hasattr(original, "__wrapped__"):
-        return
-
-    @functools.wraps(original)
-    def forward_cpu(self: Any, *args: Any, **kwargs: Any) -> Any:
-        tokens, log_probs = original(self, *args, **kwargs)
-        if log_probs is not None and self.logprobs_mode == "processed_logprobs":
-            log_probs -= torch.logsumexp(log_probs, dim=-1, keepdim=True)
-        return tokens, log_probs
-
-    TopKTopPSampler.forward_cpu = forward_cpu
+    tokens, log_probs = _sampled(self, *args, **kwargs)
+    if log_probs is not None and self.logprobs_mode == "processed_logprobs":
+        log_probs -= torch.logsumexp(log_probs, dim=-1, keepdim=True)
+    return tokens, log_probs
 
 
-def _name_the_lora_mapper() -> None:
-    """Answer to the name by which verl 0.9.1 asks for a LoRA adapter's mapper of weight names.
-
-    vLLM 0.29, the CPU's, calls it ``get_rename_mapper``; 0.24, the GPU's, has neither and is not
-    asked.
-    """
-    renaming = getattr(WeightsMapper, "get_rename_mapper", None)
-    if renaming and not hasattr(WeightsMapper, "get_unstacked_mapper"):
-        WeightsMapper.get_unstacked_mapper = renaming  # pyright: ignore[reportAttributeAccessIssue]
-
-
-_normalize_log_probs()
-_name_the_lora_mapper()
+TopKTopPSampler.forward_cpu = _normalized
+# verl 0.9.1 asks for a LoRA adapter's mapper by another name than vLLM 0.29, the CPU's, has.
+if hasattr(WeightsMapper, "get_rename_mapper"):
+    WeightsMapper.get_unstacked_mapper = WeightsMapper.get_rename_mapper  # pyright: ignore

@@ -10,7 +10,7 @@ import importlib.metadata
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from multiprocessing import shared_memory
 from typing import Any
 
@@ -21,10 +21,9 @@ from engines import BASE
 from tensordict import TensorDict
 from transformers import AutoConfig, AutoModelForTokenClassification
 from verl.plugin.platform import get_platform
+from verl.plugin.platform.platform_base import PlatformBase
 from verl.utils import device, distributed, seqlen_balancing, torch_functional
 from verl.utils.model import load_valuehead_model
-
-from recipe.laptop import device as cpu_platform
 
 
 def error_of(call: Callable[[], Any]) -> str:
@@ -36,19 +35,6 @@ def error_of(call: Callable[[], Any]) -> str:
     return ""
 
 
-def wrappers(function: Any) -> Iterator[Any]:
-    while function is not None:
-        yield function
-        function = getattr(function, "__wrapped__", None)
-
-
-def ours(function: Any) -> list[Any]:
-    """The wrappers around a library's function that cpu_platform.py put there."""
-    own = cpu_platform.__file__
-    found = (getattr(each, "__code__", None) for each in wrappers(function))
-    return [code for code in found if code and code.co_filename == own]
-
-
 def platform() -> dict[str, Any]:
     found = get_platform()
     return {
@@ -58,6 +44,7 @@ def platform() -> dict[str, Any]:
             found.communication_backend_name(),
             found.ray_resource_name(),
         ],
+        "unanswered": sorted(PlatformBase.__abstractmethods__ - vars(type(found)).keys()),
         "verl.utils.device": [device.get_device_name(), device.is_support_ipc()],
     }
 
@@ -183,24 +170,10 @@ def micro_batches() -> dict[str, Any]:
     return seen | {"smallest micro-batch": min(min(each) for each in sizes)}
 
 
-def second_install() -> dict[str, Any]:
-    cpu_platform.install()
-    patched = (
-        torch.distributed.init_process_group,
-        importlib.metadata.version,
-        shared_memory.SharedMemory.close,
-        torch.Tensor.pin_memory,
-        AutoModelForTokenClassification.from_pretrained,
-        torch_functional.logprobs_from_logits_v2,
-        seqlen_balancing.get_seqlen_balanced_partitions,
-    )
-    return {"patches after a second install": [len(ours(each)) for each in patched]}
-
-
 if __name__ == "__main__":
     parts = (
         *(platform, backend, versions, segments, device_calls),
-        *(pinned, critic, log_probs, micro_batches, second_install),
+        *(pinned, critic, log_probs, micro_batches),
     )
     found = {name: value for part in parts for name, value in part().items()}
     sys.stdout.write("\n" + json.dumps(found))

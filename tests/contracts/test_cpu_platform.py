@@ -11,9 +11,7 @@ import pytest
 from engines import ROOT, environment, run_process
 from omegaconf import OmegaConf
 from verl.plugin.platform import platform_manager
-from verl.plugin.platform.platform_base import PlatformBase
 
-from recipe.laptop import device as cpu_platform
 from recipe.run.devices import has_gpu
 from recipe.run.environment import set_environment
 
@@ -54,11 +52,6 @@ def test_verl_does_not_tell_which_platform_was_asked_for_and_may_still_warn(monk
     set_environment(OmegaConf.create(settings))
     after = said()
     assert "Platform override" not in after and "no such device" in after
-
-
-def test_the_plugin_may_be_loaded_twice(seen):
-    # By VERL_USE_EXTERNAL_MODULES and by the entry point; a second wrapper would hide the first.
-    assert seen["patches after a second install"] == [1] * 7
 
 
 def test_the_backend_that_verl_asks_for_is_accepted_on_the_cpu(seen):
@@ -121,5 +114,5 @@ def test_the_plugin_does_nothing_on_another_platform():
     assert done.stdout.strip() == "[]"
 
 
-def test_the_platform_answers_everything_that_verl_may_ask():
-    assert PlatformBase.__abstractmethods__ <= set(vars(cpu_platform.CpuPlatform))
+def test_the_platform_answers_everything_that_verl_may_ask(seen):
+    assert seen["unanswered"] == []

@@ -5,6 +5,7 @@ import asyncio
 import inspect
 import textwrap
 from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 from types import SimpleNamespace
 
 import pytest
@@ -14,17 +15,15 @@ from omegaconf import OmegaConf
 from torch.distributed.tensor import DeviceMesh, distribute_tensor
 from verl.checkpoint_engine import CheckpointEngine, CheckpointEngineManager
 from verl.checkpoint_engine.base import CheckpointEngineRegistry
-from verl.experimental.separation.engine_workers import DetachActorWorker
 from verl.trainer.ppo.v1 import PPOTrainer, PPOTrainerSeparateAsync
 from verl.trainer.ppo.v1.utils import MetricsAggregator
 from verl.utils import fsdp_utils
 
 from recipe.hint.hint_trainer import TRAINERS
 from recipe.laptop import transfer as cpu_transfer
-from recipe.laptop.transfer import BACKEND, GlooCheckpointEngine, Meeting
+from recipe.laptop.transfer import BACKEND, GlooCheckpointEngine
 
 SEPARATE = TRAINERS["separate_async"]
-# 4 x 3 x 4 bytes = 48, 5 x 2 = 10 (the next begins at 64), 8, 0-dimensional 4: 76 bytes.
 WEIGHTS = {
     "matrix": torch.arange(12, dtype=torch.float32).reshape(4, 3),
     "half": torch.arange(5, dtype=torch.bfloat16),
@@ -68,11 +67,8 @@ def transfer(engines, *, num_trainers, weights=WEIGHTS):
     return results[:num_trainers], results[num_trainers:]
 
 
-def make(count, bucket_size=1 << 20):
-    return [
-        GlooCheckpointEngine(bucket_size, is_master=number == 0, timeout_s=240.0)
-        for number in range(count)
-    ]
+def make(count):
+    return [GlooCheckpointEngine(1 << 20, is_master=number == 0) for number in range(count)]
 
 
 def assert_same(weights, expected=WEIGHTS):
@@ -84,17 +80,6 @@ def assert_same(weights, expected=WEIGHTS):
 
 
 # -- the transfer ---------------------------------------------------------------------------------
-
-
-@pytest.mark.usefixtures("on_this_machine")
-@pytest.mark.parametrize("bucket_size", [1, 50, 1 << 20])
-def test_every_replica_receives_every_weight_in_its_order_shape_and_type(bucket_size):
-    # In buckets of 1 byte every weight is larger than a bucket and has one of its own.
-    sent, got = transfer(make(3, bucket_size), num_trainers=1)
-    assert [metrics["weight_transfer/megabytes"] > 0 for metrics in sent] == [True]
-    assert len(got) == 2
-    for weights in got:
-        assert_same(weights)
 
 
 @pytest.mark.usefixtures("on_this_machine")
@@ -120,20 +105,22 @@ def test_a_second_transfer_may_have_other_replicas():
     transfer(engines[:2], num_trainers=1)
     doubled = {name: weight * 2 for name, weight in WEIGHTS.items()}
     _, got = transfer([engines[0], *engines[2:]], num_trainers=1, weights=doubled)
+    assert len(got) == 2
     for weights in got:
         assert_same(weights, doubled)
 
 
 @pytest.mark.usefixtures("on_this_machine")
-def test_a_member_that_does_not_come_ends_the_wait_of_the_others():
-    sender = GlooCheckpointEngine(1 << 20, is_master=True, timeout_s=0.5)
+def test_a_member_that_does_not_come_ends_the_wait_of_the_others(monkeypatch):
+    monkeypatch.setattr(cpu_transfer, "_LIMIT", timedelta(seconds=0.5))
+    [sender] = make(1)
     meeting = sender.prepare()
     with pytest.raises((RuntimeError, torch.distributed.DistStoreError), match=r"(?i)time|wait"):
         sender.init_process_group(0, 2, meeting)
 
 
 def test_the_sender_is_trainer_rank_0_and_every_rollout_worker_is_a_member():
-    meeting = Meeting("10.0.0.1", 1234)
+    meeting = ("10.0.0.1", 1234)
     trainer, rollout = GlooCheckpointEngine.build_topology(3, 2, [meeting, None, None, None, None])
     assert trainer["rank"] == [0, -1, -1]
     assert rollout["rank"] == [1, 2]
@@ -178,15 +165,6 @@ def test_weights_that_verl_saves_are_not_the_live_ones(tmp_path):
         assert model.weight.to_local().tolist() == [[1.0, 1.0]]
     finally:
         torch.distributed.destroy_process_group()
-
-
-def test_the_saving_is_wrapped_once_and_verl_takes_it_where_it_is_wrapped():
-    cpu_transfer._keep_saved_models_apart()
-    assert not hasattr(fsdp_utils.fsdp2_sharded_save_to_cpu.__wrapped__, "__wrapped__")
-    # Imported when it is needed, so after the module of the transfer.
-    assert "fsdp2_sharded_save_to_cpu" in inspect.getsource(
-        DetachActorWorker._get_strategy_handlers
-    )
 
 
 def test_verl_cannot_log_its_line_without_replicas_on_the_trainer():
