@@ -23,8 +23,7 @@ from verl.workers.engine_workers import TrainingWorker
 
 from recipe.hint.adapter.archer import UtteranceLearner
 from recipe.hint.adapter.critic import CriticWorker, UtteranceCriticWorker, turn_value_loss
-from recipe.hint.credit.archer import UtteranceCriticSettings
-from recipe.hint.credit.replay import Transition
+from recipe.hint.credit.archer import Transition, UtteranceCriticSettings
 from recipe.hint.main_hint import CONFIG_DIR, set_config_paths
 
 os.environ.update(RANK="0", WORLD_SIZE="1", MASTER_ADDR="127.0.0.1", MASTER_PORT="0")
@@ -144,8 +143,8 @@ class Direct:
         return call
 
 
-def transition(state, action, reward, after=(), step=1):
-    return Transition(*map(np.array, (state, action)), reward, np.array(after, int), step)
+def transition(state, action, reward, after=()):
+    return Transition(*map(np.array, (state, action)), reward, np.array(after, int))
 
 
 def utterances():

@@ -12,10 +12,15 @@ from tensordict import TensorDict
 from verl.utils import tensordict_utils as tu
 
 from recipe.hint.adapter.critic import utterance_loss
-from recipe.hint.credit.archer import UtteranceCriticSettings, q_targets
-from recipe.hint.credit.replay import ReplayBuffer, Transition
+from recipe.hint.credit.archer import (
+    LAST,
+    ReplayBuffer,
+    Transition,
+    UtteranceCriticSettings,
+    next_rows,
+    q_targets,
+)
 from recipe.hint.credit.rows import CreditRow
-from recipe.hint.credit.turn_level import LAST, next_rows
 from recipe.hint.schema import seed_at
 
 HEADS = ("q1", "q2", "v1", "v2")
@@ -25,10 +30,8 @@ _MEAN = 0.5  # the expectile that is the mean
 class UtteranceLearner:
     """The driver's side of the critic: replay buffer, updates, and Q and V of a step's rows.
 
-    Args:
-        settings: How it learns.
-        workers: verl's worker group of ``UtteranceCriticWorker``.
-        seed: Of the draws from the replay buffer.
+    ``workers`` is verl's worker group of ``UtteranceCriticWorker``; ``seed`` is that of the draws
+    from the replay buffer.
     """
 
     def __init__(self, settings: UtteranceCriticSettings, workers: Any, *, seed: int) -> None:
@@ -38,10 +41,6 @@ class UtteranceLearner:
 
     def learn(self, fresh: Sequence[Transition], step: int) -> dict[str, float]:
         """Keep the transitions of a step, then update Q, V and the slow target.
-
-        Args:
-            fresh: Those of this step, from the present policy.
-            step: Training step, a coordinate of the draws.
 
         Returns:
             Means over the updates: ``q_loss``, ``v_loss``, ``grad_norm``, ``td_error`` (mean of
@@ -68,14 +67,14 @@ class UtteranceLearner:
         self, drawn: Sequence[Transition], fresh: Sequence[Transition], seed: int
     ) -> dict[str, float]:
         """Regress Q on what was drawn; V on this step's utterances, or on the drawn ones too."""
-        valued, count = list(drawn), len(drawn)
+        valued, count = drawn, len(drawn)
         if self._settings.expectile is None:
             chosen = np.random.default_rng(seed).integers(len(fresh), size=count)
             valued = [fresh[index] for index in chosen]
         is_done_N = np.array([each.is_done for each in drawn])
         # The next states, each with an utterance of one token, which V does not see.
         states = [each.next_state_T for each in drawn if not each.is_done]
-        ahead = [Transition(state, state[:1], 0.0, state[:0], 0) for state in states]
+        ahead = [Transition(state, state[:1], 0.0, state[:0]) for state in states]
         # One pass of the slow target: Q of what V learns from, Q of what was drawn, V ahead.
         slow = self._evaluate(self._workers.infer_target, [*valued, *drawn, *ahead])  # (asked, 4)
         next_values_N2 = np.zeros((count, 2))
@@ -87,14 +86,9 @@ class UtteranceLearner:
         of_q[:count] = torch.from_numpy(targets_N2)
         of_v[count : 2 * count] = torch.from_numpy(slow[:count, :2])
         rows["q_targets"], rows["v_targets"] = of_q, of_v
+        options = {"epochs": 1, "seed": 0, "dataloader_kwargs": {"shuffle": False}}
         tu.assign_non_tensor(
-            rows,
-            temperature=1.0,
-            global_batch_size=count,
-            mini_batch_size=len(rows),
-            epochs=1,
-            seed=0,
-            dataloader_kwargs={"shuffle": False},
+            rows, temperature=1.0, global_batch_size=count, mini_batch_size=len(rows), **options
         )
         metrics = tu.get(self._workers.train_mini_batch(rows).get(), "metrics")
         means = {name: float(np.mean(metrics[name])) for name in ("q_loss", "v_loss", "grad_norm")}
@@ -128,41 +122,27 @@ def filled(transitions: Sequence[Transition], world_size: int) -> TensorDict:
         "response_mask": masks,
         "loss_mask": masks,
     }
-    return TensorDict(
-        {
-            name: torch.nested.as_nested_tensor(each, layout=torch.jagged)
-            for name, each in columns.items()
-        },
-        batch_size=len(each_T),
-    )
+    nested = {
+        name: torch.nested.as_nested_tensor(each, layout=torch.jagged)
+        for name, each in columns.items()
+    }
+    return TensorDict(nested, batch_size=len(each_T))
 
 
 def transitions_of(
-    rows: Sequence[CreditRow],
-    prompts: Sequence[np.ndarray],
-    responses: Sequence[np.ndarray],
-    step: int,
+    rows: Sequence[CreditRow], prompts: Sequence[np.ndarray], responses: Sequence[np.ndarray]
 ) -> list[Transition]:
     """Return the utterances of a step, in the order of its rows.
 
-    Args:
-        rows: Of one batch, all turns of each conversation among them.
-        prompts: Tokens of each row's conversation before its turn.
-        responses: Tokens of each turn.
-        step: Training step.
+    ``rows`` are of one batch, all turns of each conversation among them; ``prompts`` the tokens of
+    each row's conversation before its turn, ``responses`` those of the turn.
     """
-    nothing = np.zeros(0, np.int32)
     # Copied: they stay for many steps, and a view would keep the columns of the whole step.
-    prompts, responses = (
-        [ids_T.astype(np.int32) for ids_T in each] for each in (prompts, responses)
-    )
+    states, actions = ([ids_T.astype(np.int32) for ids_T in each] for each in (prompts, responses))
+    following = [
+        np.zeros(0, np.int32) if after == LAST else states[after] for after in next_rows(rows)
+    ]
     return [
-        Transition(
-            prompts[place],
-            responses[place],
-            row.reward,
-            nothing if after == LAST else prompts[after],
-            step,
-        )
-        for place, (row, after) in enumerate(zip(rows, next_rows(rows), strict=True))
+        Transition(state_T, action_T, row.reward, after_T)
+        for row, state_T, action_T, after_T in zip(rows, states, actions, following, strict=True)
     ]

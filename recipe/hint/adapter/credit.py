@@ -25,8 +25,7 @@ from verl.workers.utils.padding import response_to_nested
 from recipe.hint.adapter.archer import HEADS, UtteranceLearner, transitions_of
 from recipe.hint.adapter.critic import CriticWorker, UtteranceCriticWorker, turn_value_loss
 from recipe.hint.adapter.store import CREDIT_FIELD
-from recipe.hint.credit.base import TokenStats
-from recipe.hint.credit.metrics import credit_metrics
+from recipe.hint.credit.base import TokenStats, credit_metrics
 from recipe.hint.credit.rows import DROPPED, CreditRow
 from recipe.hint.methods import Method
 from recipe.run.checkpoints import REPLAY_FILE, is_within, step_folder
@@ -121,16 +120,12 @@ class CreditMixin(_Trainer):
 
     @contextlib.contextmanager
     def _sized_in_rows(self, workers: Any, update: str) -> Iterator[None]:
-        """Have an update take rows with their padding, and divide by its real ones on average.
+        """Have ``workers.update`` take rows with their padding, and divide by its real ones.
 
         verl multiplies prompts by the group size. It has one number for the rows that an update
         takes, which must be a multiple of the processes, and for those that losses which are means
         over rows divide by: with padding a row would weigh less the more processes there are. One
         number for all of a step, so that rows weigh alike.
-
-        Args:
-            workers: verl's worker group.
-            update: Name of its method that updates the weights by a batch.
         """
         if self._method.credit is None:
             yield
@@ -196,7 +191,7 @@ class CreditMixin(_Trainer):
         rows = _credit_rows(data, real)
         tokens = {name: [each.numpy() for each in data[name].unbind()] for name in fields[:2]}
         prompts, responses = ([tokens[name][at] for at in real] for name in fields[:2])
-        fresh = transitions_of(rows, prompts, responses, self.global_steps)
+        fresh = transitions_of(rows, prompts, responses)
         # What a dropped conversation earned is unknown.
         known = [each for row, each in zip(rows, fresh, strict=True) if DROPPED not in row.facts]
         learnt = self._learner.learn(known, self.global_steps) if known else {}
@@ -229,21 +224,18 @@ class CreditMixin(_Trainer):
         advantages_N, own_NT = self._method.credit.token_advantages(rows, tokens)
         targets_N = self._method.credit.value_targets(rows)
         metrics.update(credit_metrics(rows, advantages_N, tokens.kls_N, targets_N))
-        columns = {"advantages": own_NT, "returns": _critic_targets(rows, targets_N)[:, None]}
+        values_N1 = np.array([[row.value or 0.0] for row in rows])
+        is_dropped_N1 = np.array([[DROPPED in row.facts] for row in rows])
+        # A dropped row's target is its value before the step's updates: it teaches nothing.
+        returns_N1 = np.where(is_dropped_N1, values_N1, targets_N[:, None])
+        columns = {"advantages": own_NT, "returns": returns_N1}
         if "values" in data:  # for verl's metrics: V means something before the first token alone
-            columns["values"] = np.array([[row.value] for row in rows])
+            columns["values"] = values_N1
         return _write_columns(batch, data["response_mask"], real, **columns)
 
 
 def _write_columns(batch: Any, response_mask: Any, real: list[int], **columns: np.ndarray) -> Any:
-    """Write a number per token into the queue; return what the queue returns.
-
-    Args:
-        batch: Keys of the rows, padding included.
-        response_mask: Their masks, nested.
-        real: Indices of the rows that are not padding; all others get 0.
-        columns: Name -> the real rows' numbers, (N, T) or (N, 1).
-    """
+    """Write numbers of the ``real`` rows, (N, T) or (N, 1), into the queue; 0 for padding."""
     whole_NT = np.zeros((len(batch), int(response_mask.offsets().diff().max())))
     fields = {}
     for name, each in columns.items():
@@ -254,12 +246,6 @@ def _write_columns(batch: Any, response_mask: Any, real: list[int], **columns: n
         partition_id=batch.partition_id,
         fields=TensorDict(fields, batch_size=len(batch)),
     )
-
-
-def _critic_targets(rows: list[CreditRow], targets_N: np.ndarray) -> np.ndarray:
-    """Return the targets; a dropped row's is its value before the step's updates."""
-    values_N = np.array([row.value or 0.0 for row in rows])
-    return np.where([DROPPED in row.facts for row in rows], values_N, targets_N)
 
 
 def with_spread_padding(

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +18,7 @@ from verl.workers.engine.fsdp.transformer_impl import FSDPEngineWithValueHead
 from verl.workers.engine_workers import TrainingWorker
 from verl.workers.utils.padding import no_padding_2_padding
 
-from recipe.hint.credit.archer import expectile_weights, soft_update
+from recipe.hint.credit.archer import expectile_weights
 
 # What a type checker sees as the base: verl's decorator hides the type of the class.
 _ValueEngine: Any = FSDPEngineWithValueHead
@@ -160,19 +158,22 @@ class UtteranceCriticWorker(CriticWorker):
     )
     def infer_target(self, data: TensorDict) -> TensorDict:
         """Return ``utterance`` of the slow target, (N, 4)."""
-        with self._with_target():
+        kept = [each.clone() for each in self._shards()]
+        _copy(self._target, self._shards())
+        try:
             return self.infer_batch(data)
+        finally:
+            _copy(kept, self._shards())
 
     @_on_every_process
     def soft_update(self, tau: float) -> tuple[float, float]:
         """Move the target to the weights; return its squared distance and their own square."""
         lag, size = 0.0, 0.0
-        with torch.no_grad():
-            for target, online in zip(self._target, self._shards(), strict=True):
-                online = online.to(target.device, torch.float32)
-                target.copy_(soft_update(target, online, tau))
-                lag += (target - online).square().sum().item()
-                size += online.square().sum().item()
+        for target, online in zip(self._target, self._shards(), strict=True):
+            online = online.to(target.device, torch.float32)
+            target.lerp_(online, tau)
+            lag += (target - online).square().sum().item()
+            size += online.square().sum().item()
         return lag, size
 
     @_on_every_process
@@ -190,7 +191,7 @@ class UtteranceCriticWorker(CriticWorker):
         """Load what :meth:`save_checkpoint` saved, on as many processes."""
         target = torch.load(self._target_file(local_path), weights_only=True)
         self.engine.load_checkpoint(local_path, hdfs_path, del_local_after_load)
-        self._copy(target, self._target)
+        _copy(target, self._target)
 
     def _target_file(self, folder: str) -> Path:
         return Path(folder) / f"target_world_size_{self.world_size}_rank_{self.rank}.pt"
@@ -198,38 +199,22 @@ class UtteranceCriticWorker(CriticWorker):
     def _shards(self) -> list[torch.Tensor]:
         """Return the part of each parameter that this process holds, where it is now.
 
-        verl moves them to the CPU without waiting for the copy.
+        verl moves them to the CPU without waiting for the copy. FSDP must gather all parameters
+        again, so that it sees what is written to the shards: the root of FSDP1 keeps those of the
+        last evaluation, and every module of FSDP2 does where ``reshard_after_forward`` is off.
         """
         get_torch_device().synchronize()
-        forget_gathered(self.engine.module)
-        parameters = [each.data for each in self.engine.module.parameters()]
+        module = self.engine.module
+        for handle in getattr(module, "_all_handles", None) or ():
+            if handle.uses_sharded_strategy:
+                handle.reshard(free_unsharded_flat_param=True)
+        for each in module.modules():
+            if isinstance(each, FSDPModule):
+                each.reshard()
+        parameters = [each.data for each in module.parameters()]
         return [each.to_local() if hasattr(each, "to_local") else each for each in parameters]
 
-    @contextlib.contextmanager
-    def _with_target(self) -> Iterator[None]:
-        kept = [each.clone() for each in self._shards()]
-        self._copy(self._target, self._shards())
-        try:
-            yield
-        finally:
-            self._copy(kept, self._shards())
 
-    @staticmethod
-    def _copy(values: list[torch.Tensor], to: list[torch.Tensor]) -> None:
-        with torch.no_grad():
-            for each, value in zip(to, values, strict=True):
-                each.copy_(value)
-
-
-def forget_gathered(module: torch.nn.Module) -> None:
-    """Make FSDP gather all parameters again, so that it sees what is written to the shards now.
-
-    The root of FSDP1 keeps those of the last evaluation, and every module of FSDP2 does where
-    ``reshard_after_forward`` is off.
-    """
-    for handle in getattr(module, "_all_handles", None) or ():
-        if handle.uses_sharded_strategy:
-            handle.reshard(free_unsharded_flat_param=True)
-    for each in module.modules():
-        if isinstance(each, FSDPModule):
-            each.reshard()
+def _copy(values: list[torch.Tensor], to: list[torch.Tensor]) -> None:
+    for each, value in zip(to, values, strict=True):
+        each.copy_(value)

@@ -1,14 +1,21 @@
-"""ArCHer's utterance-level critic: two Q and V heads, bootstrapping over turns, slow target.
+"""ArCHer's utterance-level critic: targets over turns, two Q and V heads, slow target, replay.
 
 Source: Zhou et al. 2024, arXiv:2402.19446. Shapes: ``N`` utterances, 2 heads.
 """
 
 from __future__ import annotations
 
+from collections import deque
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+
+from recipe.hint.credit.rows import CreditRow
+
+LAST = -1
+_TOKENS = ("state_T", "action_T", "next_state_T")
 
 
 @dataclass(frozen=True)
@@ -33,6 +40,54 @@ class UtteranceCriticSettings:
     expectile: float | None
 
 
+def next_rows(rows: Sequence[CreditRow]) -> np.ndarray:
+    """Return the index of the row that follows each in its conversation, shape ``(N,)``.
+
+    ``LAST`` where none does. Turns without a row are skipped.
+
+    Raises:
+        ValueError: If two rows of a conversation are the same turn: it is a tree, and no single
+            row follows.
+    """
+    conversations: dict[tuple[str, int], dict[int, int]] = {}
+    for index, row in enumerate(rows):
+        turns = conversations.setdefault((row.prompt_uid, row.session), {})
+        if row.turn in turns:
+            raise ValueError(
+                f"conversation {row.session} of problem {row.problem_id!r} has two rows of turn "
+                f"{row.turn}; expected a chain: sample one response per parent"
+            )
+        turns[row.turn] = index
+    following = np.full(len(rows), LAST, dtype=np.int64)
+    for turns in conversations.values():
+        in_order = [turns[turn] for turn in sorted(turns)]
+        following[in_order[:-1]] = in_order[1:]
+    return following
+
+
+def turn_gae(
+    rewards_N: np.ndarray, values_N: np.ndarray, following_N: np.ndarray, gamma: float, lam: float
+) -> np.ndarray:
+    """Return advantages over turns by generalised advantage estimation, shape ``(N,)``.
+
+    A turn is one action: delta_t = r_t + gamma V(s_{t+1}) - V(s_t), and
+    A_t = delta_t + gamma lam A_{t+1}. With ``lam=1`` any V leaves the expected gradient as it is;
+    below 1 it does only where V is exact. ``values_N + advantages`` is what V regresses on.
+    ``following_N`` is from :func:`next_rows`.
+
+    Source: Schulman et al. 2015, arXiv:1506.02438, with a turn in place of a token.
+    """
+
+    def advantage(row: int) -> float:
+        after = following_N[row]
+        if after == LAST:
+            return rewards_N[row] - values_N[row]
+        delta = rewards_N[row] + gamma * values_N[after] - values_N[row]
+        return delta + gamma * lam * advantage(after)
+
+    return np.array([advantage(row) for row in range(len(rewards_N))], dtype=np.float64)
+
+
 def q_targets(
     rewards_N: np.ndarray, next_values_N2: np.ndarray, is_done_N: np.ndarray, gamma: float
 ) -> np.ndarray:
@@ -41,8 +96,7 @@ def q_targets(
     ``next_values_N2`` are the slow target's values of the next states, not read where a
     conversation is done. If every utterance is the last one, this is regression on the reward.
     """
-    bootstrap_N2 = np.where(is_done_N[:, None], 0.0, gamma * next_values_N2)
-    return rewards_N[:, None] + bootstrap_N2
+    return rewards_N[:, None] + np.where(is_done_N[:, None], 0.0, gamma * next_values_N2)
 
 
 def utterance_advantages(q_N2: np.ndarray, v_N2: np.ndarray) -> np.ndarray:
@@ -59,6 +113,56 @@ def expectile_weights(q: Any, v: Any, expectile: float) -> Any:
     return abs(expectile - (q < v) * 1.0)
 
 
-def soft_update(target: Any, online: Any, tau: float) -> Any:
-    """Return the slow target a step closer to the weights: (1 - tau) target + tau online."""
-    return target + tau * (online - target)
+@dataclass(frozen=True, slots=True)
+class Transition:
+    """One utterance: tokens before it, its own, its reward, and the tokens before the next one.
+
+    ``next_state_T`` is empty for the last one of a conversation.
+    """
+
+    state_T: np.ndarray
+    action_T: np.ndarray
+    reward: float
+    next_state_T: np.ndarray
+
+    @property
+    def is_done(self) -> bool:
+        """Whether no utterance follows."""
+        return not len(self.next_state_T)
+
+
+class ReplayBuffer:
+    """The newest ``capacity`` transitions; the oldest make room."""
+
+    def __init__(self, capacity: int) -> None:
+        self._kept: deque[Transition] = deque(maxlen=capacity)
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def add(self, transitions: Iterable[Transition]) -> None:
+        """Keep transitions, the last of them as the newest."""
+        self._kept.extend(transitions)
+
+    def draw(self, count: int, seed: int) -> list[Transition]:
+        """Return ``count`` transitions, each drawn from all with the same chance."""
+        chosen = np.random.default_rng(seed).integers(len(self._kept), size=count)
+        return [self._kept[index] for index in chosen]
+
+    def state_dict(self) -> dict[str, np.ndarray]:
+        """Return all transitions as flat arrays; for token fields also where each text ends."""
+        state = {"reward": np.array([each.reward for each in self._kept], dtype=np.float64)}
+        for name in _TOKENS:
+            texts = [getattr(each, name) for each in self._kept]
+            state[name] = np.concatenate([np.array([], np.int32), *texts], dtype=np.int32)
+            state[f"{name}_ends"] = np.cumsum([len(each) for each in texts], dtype=np.int64)
+        return state
+
+    def load_state_dict(self, state: dict[str, np.ndarray]) -> None:
+        """Replace the transitions; if they exceed the capacity, the newest stay."""
+        texts = [np.split(state[name], state[f"{name}_ends"][:-1]) for name in _TOKENS]
+        self._kept.clear()
+        for reward, *tokens in zip(state["reward"].tolist(), *texts, strict=False):
+            # Copied: a view would keep all tokens alive.
+            state_T, action_T, next_state_T = (each.copy() for each in tokens)
+            self._kept.append(Transition(state_T, action_T, reward, next_state_T))

@@ -1,4 +1,4 @@
-"""Credit in place of verl's estimator: one advantage a row, one a token, and the row's KL."""
+"""Credit in place of verl's estimator: one advantage a row, one a token, the row's KL; metrics."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from recipe.hint.credit.rows import CreditRow
+from recipe.hint.credit.rows import DROPPED, CreditRow
 
 
 @dataclass(frozen=True, slots=True)
 class TokenStats:
-    """Log-probabilities and entropies of a batch's tokens before the update; 0 in padding.
+    """A batch's tokens before the update, (N, T) each; 0 in padding.
 
     Attributes:
         log_probs_NT: Log-probability of each token, at the temperature of the rollouts.
@@ -62,28 +62,50 @@ class Credit:
     def token_advantages(
         self, rows: Sequence[CreditRow], tokens: TokenStats
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return :meth:`advantages`, (N,), and each token's, (N, T), with weight and KL."""
+        """Return :meth:`advantages`, (N,), and each token's, (N, T).
+
+        A token's is weight * advantage - kl_coef * (log-ratios summed from this token to the end).
+        On policy, KL(policy || reference) of a response has the gradient
+        E[sum_t (sum_{u >= t} k1_u) grad log p(y_t)], k1_u = log p(y_u) - log p_ref(y_u): a token
+        pays for itself and for all after it. The KL penalty is not weighted. verl's KL loss has
+        only one coefficient for all rows.
+        """
         advantages_N = self.advantages(rows)
         weights_NT = np.array([[row.weight] for row in rows]) * self.token_weights(rows, tokens)
         kl_coefs_N = self.kl_coefs(rows, tokens.kls_N)
-        return advantages_N, token_advantages(advantages_N, weights_NT, kl_coefs_N, tokens)
+        penalty_NT = kl_coefs_N[:, None] * np.where(tokens.mask_NT > 0, tokens.k1_NT, 0.0)
+        to_go_NT = np.flip(np.cumsum(np.flip(penalty_NT, axis=1), axis=1), axis=1)
+        return advantages_N, (weights_NT * advantages_N[:, None] - to_go_NT) * tokens.mask_NT
 
 
-def token_advantages(
-    advantages_N: np.ndarray, weights_NT: np.ndarray, kl_coefs_N: np.ndarray, tokens: TokenStats
-) -> np.ndarray:
-    """Return weight * advantage - kl_coef * (log-ratios summed from this token to the end).
+def credit_metrics(
+    rows: Sequence[CreditRow],
+    advantages_N: np.ndarray,
+    kls_N: np.ndarray,
+    targets_N: np.ndarray,
+) -> dict[str, float]:
+    """Return means over the rows of each role and turn as ``credit/ROLE_tTURN/NAME``.
 
-    Shape (N, T). On policy, KL(policy || reference) of a response has the gradient
-    E[sum_t (sum_{u >= t} k1_u) grad log p(y_t)], k1_u = log p(y_u) - log p_ref(y_u): a token pays
-    for itself and for all after it. verl's KL loss has only one coefficient for all rows.
-
-    Args:
-        advantages_N: One advantage a row.
-        weights_NT: Their factors, (N, 1) where they are a row's; the KL penalty is not weighted.
-        kl_coefs_N: Coefficients of the KL divergence, 0: none.
-        tokens: The rows' tokens.
+    Turns are counted from 1; dropped rows are left out, for what they earned is unknown. Names:
+    ``reward``, ``advantage_abs`` (mean of the absolute values, before weight and KL), ``kl`` (nats
+    per response), ``rows`` (their number). With a critic also ``value`` and, where its targets
+    differ, ``explained_variance``: 1 - Var(target - value) / Var(target).
     """
-    penalty_NT = kl_coefs_N[:, None] * np.where(tokens.mask_NT > 0, tokens.k1_NT, 0.0)
-    to_go_NT = np.flip(np.cumsum(np.flip(penalty_NT, axis=1), axis=1), axis=1)
-    return (weights_NT * advantages_N[:, None] - to_go_NT) * tokens.mask_NT
+    found: dict[str, float] = {}
+    names = ["" if DROPPED in row.facts else f"credit/{row.role}_t{row.turn + 1}" for row in rows]
+    for name in sorted({*names} - {""}):
+        of = [place for place, each in enumerate(names) if each == name]
+        found[f"{name}/rows"] = float(len(of))
+        found[f"{name}/reward"] = float(np.mean([rows[place].reward for place in of]))
+        found[f"{name}/advantage_abs"] = float(np.abs(advantages_N[of]).mean())
+        found[f"{name}/kl"] = float(kls_N[of].mean())
+        values = [rows[place].value for place in of]
+        if None in values:
+            continue
+        values_N = np.array(values, dtype=np.float64)
+        found[f"{name}/value"] = float(values_N.mean())
+        if spread := targets_N[of].var():
+            found[f"{name}/explained_variance"] = float(
+                1 - (targets_N[of] - values_N).var() / spread
+            )
+    return found

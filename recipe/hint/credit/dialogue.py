@@ -72,11 +72,9 @@ class DialogueCredit(Credit):
         for row, value in zip(rows, state_values(rows), strict=True):
             if PARENT_TURN in row.facts:
                 after.setdefault((row.prompt_uid, row.facts[PARENT_TURN]), []).append(value)
-
-        def earned(row: CreditRow) -> float:
-            if GUIDE_TURN not in row.facts:
-                return row.reward
-            values = after[row.prompt_uid, row.facts[GUIDE_TURN]]
-            return row.reward + self.bonus * fmean(values)
-
-        return [replace(row, reward=earned(row)) for row in rows]
+        return [
+            replace(row, reward=row.reward + self.bonus * fmean(after[row.prompt_uid, turn]))
+            if (turn := row.facts.get(GUIDE_TURN)) is not None
+            else row
+            for row in rows
+        ]

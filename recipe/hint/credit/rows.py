@@ -13,20 +13,12 @@ DROPPED = "is_dropped"
 class CreditRow:
     """One published turn: it trains, or only the critic reads it (``weight``, ``kl_coef`` 0).
 
-    Attributes:
-        problem_id: The problem.
-        prompt_uid: The prompt rollout: one problem at one step.
-        group: Rows of one prompt rollout with the same name may share a baseline.
-        role: Who speaks: ``solver``, ``guide``, ...
-        turn: Its number in its conversation, from 0.
-        session: Index of the conversation's first turn among those of the prompt rollout; all that
-            branch from one first turn share it. In verl's keys a session is a row instead.
-        reward: What the method gives the turn.
-        kl_coef: Coefficient of the KL divergence from the reference policy, 0: none.
-        weight: Multiplies the advantage.
-        is_given: Whether the response was given, not sampled.
-        value: The critic's value of the state before the turn; ``None`` without a critic.
-        facts: Further numbers that the method keeps of the turn, by name.
+    A row belongs to a problem and to one prompt rollout of it, ``prompt_uid``; ``group`` names the
+    rows of a rollout that may share a baseline. ``turn`` is its number in its conversation, from 0,
+    ``session`` that of the conversation's first turn. ``kl_coef`` is the coefficient of its KL from
+    the reference policy, ``weight`` multiplies its advantage, ``is_given`` rows were not sampled.
+    ``value`` is the critic's of the state before the turn, ``None`` without a critic; ``facts`` are
+    further numbers that the method keeps.
     """
 
     problem_id: str
@@ -44,13 +36,10 @@ class CreditRow:
 
 
 def has_signal(rewards: Sequence[float | None], groups: Sequence[str]) -> bool:
-    """Return whether any group has a gradient.
+    """Return whether any group has rewards that differ, or one nonzero reward alone.
 
-    Its rewards differ, or its only row has a nonzero reward.
-
-    Args:
-        rewards: Of the rows that train; ``None`` is not a number.
-        groups: The group of each; empty: one group.
+    ``rewards`` are of the rows that train, ``None`` is not a number; without ``groups`` all are
+    one.
     """
     by_group: dict[str, list[float | None]] = {}
     for name, reward in zip(groups or ("",) * len(rewards), rewards, strict=True):

@@ -9,11 +9,15 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import Field
 
-from recipe.hint.credit.archer import UtteranceCriticSettings, utterance_advantages
+from recipe.hint.credit.archer import (
+    UtteranceCriticSettings,
+    next_rows,
+    turn_gae,
+    utterance_advantages,
+)
 from recipe.hint.credit.base import Credit
 from recipe.hint.credit.baselines import rewards_of, state_values
 from recipe.hint.credit.rows import CreditRow
-from recipe.hint.credit.turn_level import next_rows, turn_gae
 from recipe.hint.methods.base import Coefficient, Count, Method, MethodSettings, Needs, Share
 from recipe.hint.methods.prompts import Revise
 from recipe.hint.schema import ProblemState

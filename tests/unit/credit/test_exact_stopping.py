@@ -14,9 +14,9 @@ from verl.protocol import DataProto
 from verl.trainer.ppo.core_algos import AdvantageEstimator
 from verl.trainer.ppo.v1.utils import compute_advantage_for_multi_trajectories
 
+from recipe.hint.credit.archer import next_rows, turn_gae
 from recipe.hint.credit.base import Credit
 from recipe.hint.credit.baselines import minus_baseline, rewards_of
-from recipe.hint.credit.turn_level import next_rows, turn_gae
 from recipe.hint.methods.base import Method
 from recipe.hint.methods.prompts import Revise
 from recipe.hint.turns import Sample, Train, conversation_to, places

@@ -9,8 +9,7 @@ from verl.utils import tensordict_utils as tu
 
 from recipe.hint.adapter.archer import UtteranceLearner, transitions_of
 from recipe.hint.adapter.critic import CriticWorker, Heads, UtteranceCriticWorker, utterance_loss
-from recipe.hint.credit.archer import UtteranceCriticSettings
-from recipe.hint.credit.replay import Transition
+from recipe.hint.credit.archer import Transition, UtteranceCriticSettings
 from recipe.hint.credit.rows import CreditRow
 
 
@@ -50,8 +49,8 @@ class FormulaWorkers:
         return [(1.0, 4.0), (0.0, 12.0)]
 
 
-def said(state, action, reward=0.0, after=(), step=1):
-    return Transition(np.array(state), np.array(action), reward, np.array(after, int), step)
+def said(state, action, reward=0.0, after=()):
+    return Transition(np.array(state), np.array(action), reward, np.array(after, int))
 
 
 FIRST = said([1, 2], [5], 0.0, [1, 2, 5, 9])
@@ -148,11 +147,10 @@ def test_an_utterance_goes_on_to_the_prompt_of_the_next_turn():
     rows = [row(0, 1, 1.0), row(1, 0, 0.5), row(0, 0, 0.0)]
     prompts = [np.array(each) for each in ([1, 2, 3], [1], [1])]
     responses = [np.array(each) for each in ([4], [5], [2])]
-    found = transitions_of(rows, prompts, responses, step=6)
+    found = transitions_of(rows, prompts, responses)
     assert [each.is_done for each in found] == [True, True, False]
     assert found[2].next_state_T.tolist() == [1, 2, 3]
     assert [each.reward for each in found] == [1.0, 0.5, 0.0]
-    assert {each.step for each in found} == {6}
     kept = [ids_T for each in found for ids_T in (each.state_T, each.action_T)]
     assert all(ids_T.dtype == np.int32 and ids_T.base is None for ids_T in kept)  # no views
 
