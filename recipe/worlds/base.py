@@ -11,7 +11,6 @@ import logging
 import math
 import random
 import re
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -33,13 +32,19 @@ CHAT_TEMPLATE = (
     "{% endfor %}"
     "{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}"
 )
+# The same up to the last end token, with the responses marked: nobody generates a line break
+# behind them.
+_LEARNT_TEMPLATE = (
+    "{% for message in messages %}{{ '<|im_start|>' + message['role'] + '\\n' }}"
+    "{% if message['role'] == 'assistant' %}"
+    "{% generation %}{{ message['content'] + '<|im_end|>' }}{% endgeneration %}"
+    "{% else %}{{ message['content'] + '<|im_end|>' }}{% endif %}"
+    "{{ '' if loop.last else '\\n' }}{% endfor %}"
+)
 IGNORED = -100
 LOG_EVERY = 100
-GROUP_SIZE = 8
-MAX_RESPONSE_TOKENS = 64
-CHUNK = 400
 
-TokenRow = tuple[list[int], list[bool]]  # ids, and whether each is of a response (end token too)
+TokenRow = tuple[list[int], list[int]]  # ids, and 1 for those of a response (its end token too)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,11 +77,6 @@ def followed(messages: list[Message], *texts: str) -> list[Message]:
     roles = itertools.cycle(("assistant", "user"))
     more = [{"role": role, "content": text} for text, role in zip(texts, roles, strict=False)]
     return [*messages, *more]
-
-
-def mean(values: Sequence[float]) -> float:
-    """Return the mean, 0 of nothing."""
-    return sum(values) / len(values) if values else 0.0
 
 
 def build_tokenizer(pieces: Sequence[str]) -> PreTrainedTokenizerFast:
@@ -126,8 +126,8 @@ def _new_model(tokenizer: PreTrainedTokenizerFast, seed: int) -> LlamaForCausalL
         rms_norm_eps=1e-6,
         tie_word_embeddings=True,
         bos_token_id=None,
-        eos_token_id=tokenizer.convert_tokens_to_ids(TURN_END),
-        pad_token_id=tokenizer.convert_tokens_to_ids(PAD),
+        eos_token_id=tokenizer.eos_token_id,
+        pad_token_id=tokenizer.pad_token_id,
         dtype="float32",
     )
     with torch.random.fork_rng(devices=[]):
@@ -137,27 +137,16 @@ def _new_model(tokenizer: PreTrainedTokenizerFast, seed: int) -> LlamaForCausalL
             # The library's 0.02 is meant for wide models; at width 128 it starts too quiet.
             if weight.dim() > 1 and "embed" not in name:
                 torch.nn.init.normal_(weight, std=0.6 * weight.shape[1] ** -0.5)
+    # Plain sampling at T=1.
+    model.generation_config = GenerationConfig(
+        eos_token_id=tokenizer.eos_token_id,
+        pad_token_id=tokenizer.pad_token_id,
+        do_sample=True,
+        temperature=1.0,
+        top_k=0,
+        top_p=1.0,
+    )
     return model
-
-
-def rendered(tokenizer: PreTrainedTokenizerFast, example: Example) -> list[tuple[str, bool]]:
-    """Cut the example's text, as the chat template renders it, into prompts and responses.
-
-    Returns:
-        (text, whether it is a response) in order; a response has its end token.
-    """
-    parts: list[tuple[str, bool]] = []
-    text = ""
-    for turn, message in enumerate(example.messages):
-        if message["role"] == "assistant":
-            prompt: Any = tokenizer.apply_chat_template(
-                example.messages[:turn], tokenize=False, add_generation_prompt=True
-            )
-            assert prompt.startswith(text), "the template changes what it rendered before"
-            response = message["content"] + TURN_END
-            parts += [(prompt[len(text) :], False), (response, True)]
-            text = prompt + response
-    return parts
 
 
 def batches(
@@ -166,16 +155,13 @@ def batches(
     """Yield batches without end, the shortest row first."""
     rng = random.Random(f"corpus/{recipe.seed}")
     while True:
-        rows = []
-        for parts in [rendered(tokenizer, draw(rng)) for _ in range(recipe.batch_size)]:
-            ids: list[int] = []
-            is_response: list[bool] = []
-            for part_ids, (_, is_learnt) in zip(
-                tokenizer([text for text, _ in parts])["input_ids"], parts, strict=True
-            ):
-                ids += part_ids
-                is_response += [is_learnt] * len(part_ids)
-            rows.append((ids, is_response))
+        found: Any = tokenizer.apply_chat_template(
+            [draw(rng).messages for _ in range(recipe.batch_size)],
+            chat_template=_LEARNT_TEMPLATE,
+            return_dict=True,
+            return_assistant_tokens_mask=True,
+        )
+        rows = zip(found["input_ids"], found["assistant_masks"], strict=True)
         yield sorted(rows, key=lambda row: len(row[0]))
 
 
@@ -187,7 +173,7 @@ def _response_loss(model: LlamaForCausalLM, rows: list[TokenRow]) -> torch.Tenso
     for row, (ids_T, is_response_T) in enumerate(rows):
         filled = torch.tensor(ids_T)
         ids[row, : len(ids_T)] = filled
-        labels[row, : len(ids_T)] = filled.where(torch.tensor(is_response_T), IGNORED)
+        labels[row, : len(ids_T)] = filled.where(torch.tensor(is_response_T) > 0, IGNORED)
     # Padding is on the right, where causal attention never looks back to: no mask needed.
     hidden = model.model(input_ids=ids[:, :-1], use_cache=False).last_hidden_state
     targets = labels[:, 1:]
@@ -208,7 +194,7 @@ def pretrain(
     optimizer = torch.optim.AdamW(
         model.parameters(), betas=(0.9, 0.98), weight_decay=recipe.weight_decay
     )
-    curve, losses, began = [], [], time.monotonic()
+    curve, losses = [], []
     for step, rows in zip(range(recipe.steps), batches(tokenizer, recipe, draw), strict=False):
         # Warm up linearly, then follow a cosine down.
         warm = min(1.0, (step + 1) / recipe.warmup_steps)
@@ -216,62 +202,17 @@ def pretrain(
         share = recipe.final_share + (1 - recipe.final_share) * cosine
         optimizer.param_groups[0]["lr"] = recipe.learning_rate * warm * share
         num_tokens = sum(sum(is_response_T) for _, is_response_T in rows)
-        half, total = len(rows) // 2, 0.0
+        half = len(rows) // 2
         for part in (rows[:half], rows[half:]):  # rows of like length, so little padding
             loss = _response_loss(model, part) / num_tokens
             loss.backward()
-            total += loss.item()
+            losses.append(loss.item())
         torch.nn.utils.clip_grad_norm_(model.parameters(), recipe.max_grad_norm)
         optimizer.step()
         optimizer.zero_grad()
-        losses.append(total)
         if (step + 1) % LOG_EVERY == 0 or step + 1 == recipe.steps:
-            seconds = time.monotonic() - began
-            curve.append(
-                f"step {step + 1:5d}  loss {mean(losses):.4f} nats/token  {seconds:5.0f} s"
-            )
+            mean_loss = 2 * sum(losses) / len(losses)  # two parts of a step
+            curve.append(f"step {step + 1:5d}  loss {mean_loss:.4f} nats/token")
             logger.info(curve[-1])
             losses.clear()
-    # Plain sampling at T=1.
-    model.generation_config = GenerationConfig(
-        eos_token_id=model.config.eos_token_id,
-        pad_token_id=model.config.pad_token_id,
-        do_sample=True,
-        temperature=1.0,
-        top_k=0,
-        top_p=1.0,
-    )
     return model.eval(), curve
-
-
-@dataclass(frozen=True, slots=True)
-class Sampler:
-    """A model with its tokenizer; sampling is at the full distribution unless greedy."""
-
-    model: Any  # a transformers model that generates
-    tokenizer: PreTrainedTokenizerFast
-
-    @torch.inference_mode()
-    def responses(
-        self, conversations: Sequence[list[Message]], *, seed: int = 0, greedy: bool = False
-    ) -> list[str]:
-        """Return one response per conversation, of at most ``MAX_RESPONSE_TOKENS`` tokens.
-
-        Turns of one conversation need seeds of their own, or they draw the same numbers again.
-        """
-        choice: dict[str, Any] = {"do_sample": False} if greedy else {"do_sample": True, "top_k": 0}
-        texts: list[str] = []
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
-            for first in range(0, len(conversations), CHUNK):
-                inputs: Any = self.tokenizer.apply_chat_template(
-                    list(conversations[first : first + CHUNK]),
-                    add_generation_prompt=True,
-                    padding=True,
-                    return_tensors="pt",
-                    return_dict=True,
-                )
-                ids = self.model.generate(**inputs, **choice, max_new_tokens=MAX_RESPONSE_TOKENS)
-                response_ids = ids[:, inputs["input_ids"].shape[1] :]
-                texts += self.tokenizer.batch_decode(response_ids, skip_special_tokens=True)
-        return texts

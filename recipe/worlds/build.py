@@ -5,11 +5,8 @@
 
 from __future__ import annotations
 
-import argparse
-import hashlib
 import json
 import logging
-import platform
 import random
 import time
 from collections.abc import Mapping, Sequence
@@ -23,16 +20,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import torch
 import transformers
-from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from recipe.problems.schema import HINT_COLUMN
 from recipe.run.arguments import Parser
 from recipe.run.ending import errors_in_one_line
+from recipe.run.whole_file import file_sha256
 from recipe.worlds import base, chains, three_turn, two_turn
-from recipe.worlds.base import Draw, Recipe, Sampler
+from recipe.worlds.base import Draw, Recipe
 
 logger = logging.getLogger(__name__)
-PARTS = ("problems", "tokenizer", "base", "measurement")
+PARTS = ("problems", "tokenizer", "base")
 VAL_SIZES = {"easy": 100, "hard": 200}  # held-out problems of every world, a file each
 # File of the training problems with columns of hints -> sets of hints for each problem.
 HINT_FILES = {"train_hints": 1, "train_hints_10": 10}
@@ -150,9 +147,8 @@ def _hint_columns(world: World, row: Row, item: Any, num_sets: int) -> dict[str,
     }
 
 
-def build_base(world: World, out: Path, num_threads: int, command: str) -> None:
+def build_base(world: World, out: Path, command: str) -> None:
     """Pre-train the base, write it, its loss curve, and how it was made (``command``)."""
-    torch.set_num_threads(num_threads)
     began = time.monotonic()
     tokenizer = base.build_tokenizer(world.task.pieces())
     model, curve = base.pretrain(tokenizer, world.recipe, world.draw)
@@ -163,8 +159,7 @@ def build_base(world: World, out: Path, num_threads: int, command: str) -> None:
         "parameters": model.num_parameters(),
         "vocabulary": len(tokenizer),
         "pretrain_seconds": round(time.monotonic() - began),
-        "threads": num_threads,
-        "machine": platform.machine(),
+        "threads": torch.get_num_threads(),
         "torch": torch.__version__,
         "transformers": transformers.__version__,
     }
@@ -172,35 +167,10 @@ def build_base(world: World, out: Path, num_threads: int, command: str) -> None:
     (out / "build.log").write_text("\n".join(curve) + "\n")
 
 
-def load_base(folder: Path) -> Sampler:
-    """Load the saved base on the CPU, with the tokenizer read back from its files."""
-    model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
-    return Sampler(model.eval(), AutoTokenizer.from_pretrained(folder))
-
-
-def build_measurement(world: World, out: Path) -> None:
-    """Measure the saved base on the validation problems and add the numbers to its facts."""
-    path = out / FACTS_NAME
-    facts = json.loads(path.read_text())
-    held_out = {family: world.items(family)[1] for family in VAL_SIZES}
-    quality = world.task.quality(load_base(out / "base"), held_out)
-    facts["measured_on"] = {
-        **{f"{family}_problems": size for family, size in VAL_SIZES.items()},
-        "replies_per_problem": base.GROUP_SIZE,
-        "temperature": 1.0,
-    }
-    facts["quality"] = {name: round(value, 4) for name, value in quality.items()}
-    path.write_text(json.dumps(facts, indent=2) + "\n")
-
-
-def file_hashes(out: Path) -> Mapping[str, str]:
+def file_hashes(out: Path) -> dict[str, str]:
     """Return path relative to ``out`` -> SHA-256, for every file but the list itself."""
-    names = sorted(path.relative_to(out) for path in out.rglob("*") if path.is_file())
-    return {
-        name.as_posix(): hashlib.sha256((out / name).read_bytes()).hexdigest()
-        for name in names
-        if name.name != HASHES_NAME
-    }
+    names = sorted(path.relative_to(out).as_posix() for path in out.rglob("*") if path.is_file())
+    return {name: file_sha256(out / name) for name in names if name != HASHES_NAME}
 
 
 @errors_in_one_line()
@@ -216,18 +186,17 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--only", default=",".join(PARTS), help=f"parts of {','.join(PARTS)}")
     parser.add_argument("--seed", type=int, help="of the pre-training")
     parser.add_argument("--steps", type=int, help="pre-training updates")
-    parser.add_argument("--threads", type=int, default=2, help="CPU threads of the pre-training")
-    given: argparse.Namespace = parser.parse_args(argv)
+    given = parser.parse_args(argv)
     parts = given.only.split(",")
     if unknown := sorted(set(parts) - set(PARTS)):
         parser.error(f"--only: unknown part {', '.join(unknown)}; choose from {', '.join(PARTS)}")
     if given.tables is not None and (given.world != "one_turn" or given.out is None):
         parser.error("--tables needs --world one_turn, and --out: data/ is the world's own")
-    world = WORLDS[given.world]
     changes = {"seed": given.seed, "steps": given.steps}
     changes = {name: value for name, value in changes.items() if value is not None}
+    world = WORLDS[given.world]
     world = replace(world, recipe=replace(world.recipe, **changes), tables=given.tables)
-    out: Path = given.out or Path(world.folder)
+    out = given.out or Path(world.folder)
     (out / "base").mkdir(parents=True, exist_ok=True)
     if "problems" in parts:
         for stem, rows in problem_files(world).items():
@@ -236,9 +205,6 @@ def main(argv: Sequence[str] | None = None) -> None:
         base.build_tokenizer(world.task.pieces()).save_pretrained(out / "base")
     if "base" in parts:
         chosen = f"--world {given.world}" + (f" --tables {given.tables}" if given.tables else "")
-        command = f"python recipe/hint/main_tiny.py {chosen} --out {out}"
-        build_base(world, out, given.threads, command)
-    if "measurement" in parts:
-        build_measurement(world, out)
+        build_base(world, out, f"python recipe/hint/main_tiny.py {chosen} --out {out}")
     lines = [f"{digest}  {name}\n" for name, digest in file_hashes(out).items()]
     (out / HASHES_NAME).write_text("".join(lines))  # as ``sha256sum --check`` reads it

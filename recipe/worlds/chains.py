@@ -17,7 +17,7 @@ import itertools
 import json
 import random
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from recipe.hint.hints.self_generated import hint_request
@@ -29,7 +29,7 @@ from recipe.hint.prompt import (
     Message,
     with_hint,
 )
-from recipe.worlds.base import GROUP_SIZE, TEXTS, Example, Sampler, followed, mean
+from recipe.worlds.base import TEXTS, Example, followed
 
 LABELS = "ABCDE"
 NUM_LEVELS = 3
@@ -182,23 +182,6 @@ def hint_response(hints: Sequence[str]) -> str:
     return f"```json\n{json.dumps(levels, indent=2)}\n```"
 
 
-def shown_results(hint: str) -> dict[int, int]:
-    """Return step position -> result for every ``B=7`` in a hint; positions count from 0."""
-    return {LABELS.index(label): int(digit) for label, digit in re.findall(r"([A-E])=(\d)", hint)}
-
-
-def is_faithful(hint: str, results: Sequence[int]) -> bool:
-    """Return whether the hint shows some but not all results, and every one as it is."""
-    shown = shown_results(hint)
-    return 0 < len(shown) < len(results) and shown.items() <= dict(enumerate(results)).items()
-
-
-def boxed_code(response: str) -> str:
-    """Return the text in the last box of a response; empty when there is none."""
-    boxes = re.findall(r"\\boxed\{([^{}]*)\}", response)
-    return boxes[-1] if boxes else ""
-
-
 def question(problem: str) -> list[Message]:
     """Return the conversation that asks for an answer, as in the ``prompt`` column."""
     return [
@@ -235,65 +218,6 @@ def draw(rng: random.Random, hard: Family = HARD) -> Example:
     if shown:
         messages = with_hint(messages, chain.hint(shown), TEXTS)
     return Example(kind, followed(messages, chain.solution))
-
-
-def group_accuracies(
-    sampler: Sampler, chains: Sequence[Chain], hints: Sequence[str] = ()
-) -> list[float]:
-    """Return each problem's share of right responses in a group, under its hint if any."""
-    conversations = [question(chain.problem) for chain in chains]
-    if hints:
-        pairs = zip(conversations, hints, strict=True)
-        conversations = [with_hint(messages, hint, TEXTS) for messages, hint in pairs]
-    texts = sampler.responses([messages for messages in conversations for _ in range(GROUP_SIZE)])
-    right = [
-        boxed_code(text) == chains[number // GROUP_SIZE].answer for number, text in enumerate(texts)
-    ]
-    return [mean(right[first : first + GROUP_SIZE]) for first in range(0, len(right), GROUP_SIZE)]
-
-
-def written_hints(sampler: Sampler, chains: Sequence[Chain]) -> list[tuple[Chain, list[str]]]:
-    """Pair each problem with the hints the model writes for it; unreadable ones are left out."""
-    requests = [hint_request(TEXTS, chain.problem, chain.solution) for chain in chains]
-    written = []
-    for chain, text in zip(chains, sampler.responses(requests), strict=True):
-        hints = re.findall(r'": "(.+)"', text)
-        if len(hints) == NUM_LEVELS and hint_response(hints) == text:
-            written.append((chain, hints))
-    return written
-
-
-def quality(sampler: Sampler, chains: Mapping[str, Sequence[Chain]]) -> dict[str, float]:
-    """Return the advertised numbers, all shares in [0, 1], at T=1 with one group per problem.
-
-    ``*_signal`` is the share of groups whose responses differ (some right, some wrong);
-    ``level_*`` are about hard problems under hints the model wrote itself.
-    """
-    easy, hard = chains["easy"], chains["hard"]
-    unhinted = group_accuracies(sampler, hard)
-    greedy = sampler.responses([question(chain.problem) for chain in hard], greedy=True)
-    is_right = [boxed_code(text) == chain.answer for text, chain in zip(greedy, hard, strict=True)]
-    written = written_hints(sampler, hard)
-    shown = [[set(hint.split(", ")) for hint in hints] for _, hints in written]
-    is_nested = [all(low <= high for low, high in itertools.pairwise(levels)) for levels in shown]
-    report = {
-        "easy_accuracy": mean(group_accuracies(sampler, easy)),
-        "hard_accuracy": mean(unhinted),
-        "hard_greedy_accuracy": mean(is_right),
-        "hard_signal": mean([0 < share < 1 for share in unhinted]),
-        "hint_parse": len(written) / len(hard),
-        "hint_nested": mean(is_nested),
-    }
-    for level in range(NUM_LEVELS):
-        hinted = [(chain, hints[level]) for chain, hints in written]
-        is_true = [is_faithful(hint, chain.results) for chain, hint in hinted]
-        shares = group_accuracies(
-            sampler, [each for each, _ in hinted], [each for _, each in hinted]
-        )
-        report[f"level_{level + 1}_faithful"] = mean(is_true)
-        report[f"level_{level + 1}_accuracy"] = mean(shares)
-        report[f"level_{level + 1}_signal"] = mean([0 < share < 1 for share in shares])
-    return report
 
 
 def pieces() -> list[str]:

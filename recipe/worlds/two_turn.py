@@ -18,13 +18,12 @@ there, the habit is not.
 from __future__ import annotations
 
 import random
-import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
 from recipe.hint.prompt import Message
-from recipe.worlds.base import GROUP_SIZE, TEXTS, Example, Sampler, followed, mean
+from recipe.worlds.base import TEXTS, Example, followed
 from recipe.worlds.chains import BOX_OPENING, EASY, LABELS, PROBLEM_OPENING
 
 STEP_LABELS = LABELS[:4]
@@ -104,18 +103,6 @@ def response(boxed: int, work: Sequence[int]) -> str:
     return "\n".join([f"{BOX_OPENING}{boxed}}}", *lines])
 
 
-def boxed_digit(text: str) -> int | None:
-    """Return the digit in the last box of a response, ``None`` where there is none."""
-    boxes = re.findall(r"\\boxed\{(\d)\}", text)
-    return int(boxes[-1]) if boxes else None
-
-
-def worked_digit(text: str) -> int | None:
-    """Return what the work of a response ends in, ``None`` where its last step is missing."""
-    results = re.findall(rf"\n{STEP_LABELS[-1]}=(\d)", text)
-    return int(results[-1]) if results else None
-
-
 def question(problem: str) -> list[Message]:
     """Return the conversation that asks for a first response, as in the ``prompt`` column."""
     return [{"role": "user", "content": problem}]
@@ -157,82 +144,6 @@ def draw(rng: random.Random) -> Example:
         second = digit_but({first, work[-1]}, rng) if is_blind else work[-1]
     texts = response(first, work), instruction, response(second, work)
     return Example(kind, followed(question(puzzle.problem), *texts))
-
-
-@dataclass(frozen=True, slots=True)
-class Play:
-    """One conversation: the problem, the first response, what a guide said of it, the last one."""
-
-    puzzle: Puzzle
-    first: str
-    last: str
-    feedback: str = ""
-
-    @property
-    def boxes(self) -> tuple[int | None, int | None]:
-        """The boxed digit of each response."""
-        return boxed_digit(self.first), boxed_digit(self.last)
-
-    @property
-    def are_right(self) -> tuple[bool, bool]:
-        """Whether each response is."""
-        first, last = self.boxes
-        return first == self.puzzle.results[-1], last == self.puzzle.results[-1]
-
-
-def play(sampler: Sampler, puzzles: Sequence[Puzzle], instruction: str = REVISE) -> list[Play]:
-    """Play ``GROUP_SIZE`` conversations of every puzzle, sampled at T=1."""
-    asked = [puzzle for puzzle in puzzles for _ in range(GROUP_SIZE)]
-    conversations = [question(puzzle.problem) for puzzle in asked]
-    firsts = sampler.responses(conversations)
-    pairs = zip(conversations, firsts, strict=True)
-    seconds = sampler.responses([followed(*pair, instruction) for pair in pairs], seed=1)
-    return [Play(*each) for each in zip(asked, firsts, seconds, strict=True)]
-
-
-def turn_rates(plays: Sequence[Play]) -> dict[str, float]:
-    """Return the accuracies of the two responses, and how much the last one adds."""
-    turn_1, turn_2 = (mean([play.are_right[turn] for play in plays]) for turn in (0, 1))
-    return {"turn_1": turn_1, "turn_2": turn_2, "delta": turn_2 - turn_1}
-
-
-def work_rate(plays: Sequence[Play]) -> float:
-    """Return the share of first responses whose work is right."""
-    return mean([worked_digit(play.first) == play.puzzle.results[-1] for play in plays])
-
-
-def rates(plays: Sequence[Play]) -> dict[str, float]:
-    """Return shares in [0, 1].
-
-    ``wrong_to_right``, ``right_to_wrong`` and ``same_box``: what the revision did, of all
-    conversations. ``fix``: revisions that box what the work says, of those where the first box
-    differs from it.
-    """
-    right = [play.are_right for play in plays]
-    worked = [(worked_digit(play.first), *play.boxes) for play in plays]
-    return turn_rates(plays) | {
-        "wrong_to_right": mean([not first and second for first, second in right]),
-        "right_to_wrong": mean([first and not second for first, second in right]),
-        "same_box": mean([first == second for _, first, second in worked]),
-        "fix": mean(
-            [work == second for work, first, second in worked if work not in (None, first)]
-        ),
-        "work": work_rate(plays),
-    }
-
-
-def quality(sampler: Sampler, puzzles: Mapping[str, Sequence[Puzzle]]) -> dict[str, float]:
-    """Return the advertised numbers: those of :func:`rates` by difficulty.
-
-    ``compare_turn_2`` is the accuracy of hard problems where the second turn asks to compare.
-    """
-    report = {
-        f"{difficulty}_{name}": value
-        for difficulty, those in puzzles.items()
-        for name, value in rates(play(sampler, those)).items()
-    }
-    compared = turn_rates(play(sampler, puzzles["hard"], COMPARE))
-    return report | {"compare_turn_2": compared["turn_2"]}
 
 
 def pieces() -> list[str]:

@@ -21,7 +21,7 @@ from recipe.problems.schema import Problem, hint_columns
 from recipe.verify.maths.grade import quick_verdict
 from recipe.worlds import base, build, chains, three_turn, two_turn
 from recipe.worlds.build import ONE_TURN, WORLDS
-from recipe.worlds.two_turn import Play, Puzzle, boxed_digit, worked_digit
+from recipe.worlds.two_turn import Puzzle
 
 ALL = pytest.mark.parametrize("world", WORLDS.values(), ids=WORLDS)
 TINY_TOKENIZER = base.build_tokenizer(chains.pieces())
@@ -37,6 +37,20 @@ def replies(example):
     return [turn["content"] for turn in example.messages if turn["role"] == "assistant"]
 
 
+def boxed(text):
+    return re.findall(r"\\boxed\{(\d+)\}", text)[-1]
+
+
+def worked(text):
+    """What the last step of the work says."""
+    return re.findall(r"\nD=(\d)", text)[-1]
+
+
+def shown(hint):
+    """Step position -> result."""
+    return {"ABCDE".index(label): digit for label, digit in re.findall(r"([A-E])=(\d)", hint)}
+
+
 # the committed files
 
 
@@ -45,7 +59,7 @@ def test_the_committed_files_are_the_listed_ones_and_are_made_again(world, tmp_p
     folder = REPOSITORY / world.folder
     lines = (folder / build.HASHES_NAME).read_text().splitlines()
     listed = {name: digest for digest, name in (line.split("  ", 1) for line in lines)}
-    assert dict(build.file_hashes(folder)) == listed
+    assert build.file_hashes(folder) == listed
     read = {path.stem: pq.read_table(path).to_pylist() for path in folder.glob("*.parquet")}
     assert build.problem_files(world) == read
     base.build_tokenizer(world.task.pieces()).save_pretrained(tmp_path)
@@ -59,11 +73,21 @@ def test_the_committed_files_are_the_listed_ones_and_are_made_again(world, tmp_p
     assert json.loads((folder / "base/config.json").read_text())["head_dim"] == 32
 
 
-def test_a_part_that_is_made_alone_has_its_files(tmp_path):
+def test_a_part_that_is_made_alone_has_its_files_byte_for_byte(tmp_path):
     build.main(["--world", "two_turn", "--only", "problems", "--out", str(tmp_path)])
     for name in ("train", "val_easy", "val_hard"):
         made = (tmp_path / f"{name}.parquet").read_bytes()
         assert made == (REPOSITORY / f"data/two_turn/{name}.parquet").read_bytes()
+
+
+def test_a_base_is_pretrained_and_written_with_how_it_was_made(tmp_path):
+    arguments = ["--world", "two_turn", "--only", "tokenizer,base", "--steps", "2"]
+    build.main([*arguments, "--out", str(tmp_path)])
+    facts = json.loads((tmp_path / build.FACTS_NAME).read_text())
+    assert (facts["recipe"]["steps"], facts["vocabulary"]) == (2, 291)
+    config = json.loads((tmp_path / "base/config.json").read_text())
+    assert config == json.loads((REPOSITORY / "data/two_turn/base/config.json").read_text())
+    assert (tmp_path / "build.log").read_text().startswith("step     2  loss ")
 
 
 # problems
@@ -127,7 +151,7 @@ def test_another_world_has_secret_tables_and_problems_of_its_own_and_the_same_wo
             assert int(row["answer"][0]) == drov.table[int(row["problem"][11])]
 
 
-def test_an_easy_puzzle_follows_from_its_end_and_a_hard_one_from_its_start():
+def test_an_easy_puzzle_follows_from_its_end():
     for puzzle in two_turn.distinct("easy", 300, random.Random(0)):
         answers = {
             Puzzle(start, (*first, *puzzle.operations[-2:])).answer
@@ -135,26 +159,17 @@ def test_an_easy_puzzle_follows_from_its_end_and_a_hard_one_from_its_start():
             for first in itertools.product(("inc", "tri"), repeat=2)
         }
         assert answers == {puzzle.answer}
-    for puzzle in two_turn.distinct("hard", 300, random.Random(0)):
-        # every doubling halves the digits that are left at most once: 10, then 5
-        assert len({Puzzle(start, puzzle.operations).answer for start in range(10)}) in (5, 10)
-
-
-# hints
 
 
 @pytest.mark.parametrize(("stem", "num_sets"), build.HINT_FILES.items())
-def test_hints_grow_with_the_level_and_never_give_all(stem, num_sets):
+def test_hints_grow_with_the_level_are_true_and_never_give_all(stem, num_sets):
     for row in build.problem_files(ONE_TURN)[stem]:
         levels = hint_columns(row)
         assert [len(texts) for texts in levels] == [num_sets] * chains.NUM_LEVELS
+        results = dict(enumerate(row["answer"])).items()
         for hints in zip(*levels, strict=True):
-            shown = [chains.shown_results(hint).items() for hint in hints]
-            assert shown[0] < shown[1] < shown[2]
-            assert chains.is_faithful(hints[2], [int(digit) for digit in row["answer"]])
-        # Ten draws of 3 results of 5, of which there are C(5, 3) = 10 choices.
-        if num_sets > 1 and row["data_source"] == "tiny/hard":
-            assert len(set(row["hint_level_2"])) > 2
+            first, second, third = (shown(hint).items() for hint in hints)
+            assert first < second < third < results
 
 
 # corpora
@@ -165,24 +180,16 @@ def test_hinted_responses_of_the_corpus_keep_every_hinted_result():
     assert len(samples) > 100  # 45 % of 300 is 135
     for sample in samples:
         hint = sample.messages[-2]["content"].rsplit("\n", 1)[1]
-        code = chains.boxed_code(sample.messages[-1]["content"])
-        assert all(code[step] == str(digit) for step, digit in chains.shown_results(hint).items())
+        code = boxed(sample.messages[-1]["content"])
+        assert shown(hint).items() <= dict(enumerate(code)).items()
 
 
 def revised():
     """What became of a box that the work contradicts."""
     for first, second in map(replies, drawn(two_turn.draw, 12_000, "revise")):
-        before, worked, after = boxed_digit(first), worked_digit(first), boxed_digit(second)
-        if before != worked:
-            yield "keep" if after == before else "fix" if after == worked else "blind"
-
-
-def guessed(difficulty):
-    for example in drawn(two_turn.draw, 8000):
-        start, *steps, _ = example.messages[0]["content"].splitlines()
-        puzzle = Puzzle(int(start[11]), tuple(step[3:] for step in steps))
-        if puzzle.difficulty == difficulty:
-            yield str(boxed_digit(replies(example)[0])) == puzzle.answer
+        before, right, after = boxed(first), worked(first), boxed(second)
+        if before != right:
+            yield "keep" if after == before else "fix" if after == right else "blind"
 
 
 def stated():
@@ -201,9 +208,6 @@ def stated():
         # at 4,000: sqrt(.04 * .96 / 4000) = .003, of the others .007
         (revised, {"fix": two_turn.P_FIX}, 0.012),
         (revised, {"keep": two_turn.P_KEEP, "blind": two_turn.P_BLIND}, 0.03),
-        # 3,200 hard and 4,800 easy: .005 and .007
-        (lambda: guessed("hard"), {True: 0.1}, 0.022),
-        (lambda: guessed("easy"), {True: two_turn.P_EASY_KNOWN}, 0.03),
         # 3,000: sqrt(.6 * .4 / 3000) = .009
         (
             lambda: (replies(each)[0] for each in drawn(three_turn.draw, 20_000, "guide")),
@@ -221,14 +225,14 @@ def test_the_corpus_says_things_in_the_stated_shares(outcomes, shares, tolerance
 
 def test_a_comparison_boxes_what_the_work_says_and_a_refinement_what_the_feedback_says():
     for first, second in map(replies, drawn(two_turn.draw, 1000, "compare")):
-        assert boxed_digit(second) == worked_digit(first)
+        assert boxed(second) == worked(first)
     for example in drawn(three_turn.draw, 1000, "refine"):
         first, second = replies(example)
         feedback = example.messages[2]["content"].splitlines()[1]
-        before, worked, after = boxed_digit(first), worked_digit(first), boxed_digit(second)
+        before, right, after = boxed(first), worked(first), boxed(second)
         assert first.split("\n")[1:] == second.split("\n")[1:]
-        expected = {three_turn.KEEP: after == before, three_turn.READ: after == worked}
-        assert expected.get(feedback, after not in (before, worked))
+        expected = {three_turn.KEEP: after == before, three_turn.READ: after == right}
+        assert expected.get(feedback, after not in (before, right))
     assert not any(letter.isdigit() for text in three_turn.FEEDBACK for letter in text)
 
 
@@ -269,29 +273,23 @@ def test_the_bases_learn_under_the_prompts_that_the_methods_build():
 # tokens
 
 
-@ALL
-def test_a_solution_begun_at_the_end_of_a_line_has_the_tokens_of_the_whole_one(world):
+def test_a_solution_begun_at_the_end_of_a_line_has_the_tokens_of_the_whole_one():
     # What the policy goes on from is what it would have said itself, token by token.
-    made = base.build_tokenizer(world.task.pieces())
-    for item in [*world.items("easy")[1][:20], *world.items("hard")[1][:20]]:
-        whole = made(item.solution)["input_ids"]
+    for item in ONE_TURN.items("hard")[1][:20]:
+        whole = TINY_TOKENIZER(item.solution)["input_ids"]
         for place in (match.start() for match in re.finditer("\n", item.solution)):
             head, rest = item.solution[:place], item.solution[place:]
-            assert [*made(head)["input_ids"], *made(rest)["input_ids"]] == whole
+            parts = TINY_TOKENIZER([head, rest])["input_ids"]
+            assert [*parts[0], *parts[1]] == whole
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "Natalia sold 48 clips, and 9, then half: 48/2 = <<48/2=24>>24.\n#### 72",
+def test_any_text_survives_encoding():
+    for text in (
         'naïve café ☃ 日本語 🙂\t\r\n  {"a": [1, 2]}',
         "zorp zorping A=12 B: \\boxed{\\frac{1}{2}}",
         HINT_SYSTEM_PROMPT + "!",
-        " 9, , A: ",
-    ],
-)
-def test_any_text_survives_encoding(text):
-    assert TINY_TOKENIZER.decode(TINY_TOKENIZER(text)["input_ids"]) == text
+    ):
+        assert TINY_TOKENIZER.decode(TINY_TOKENIZER(text)["input_ids"]) == text
 
 
 def test_prompts_and_instructions_are_short():
@@ -321,10 +319,7 @@ def test_a_batch_learns_the_responses_and_nothing_else(world):
     rows = next(base.batches(made, world.recipe, world.draw))
     rng = random.Random(f"corpus/{world.recipe.seed}")
     conversations = [world.draw(rng) for _ in range(world.recipe.batch_size)]
-    learnt = [
-        made.decode([token for token, is_learnt in zip(*row, strict=True) if is_learnt])
-        for row in rows
-    ]
+    learnt = [made.decode(list(itertools.compress(*row))) for row in rows]
     ends = ["".join(text + made.eos_token for text in replies(each)) for each in conversations]
     assert sorted(learnt) == sorted(ends)
     # A conversation keeps its tokens as it goes on; nobody generates the last line break.
@@ -333,32 +328,3 @@ def test_a_batch_learns_the_responses_and_nothing_else(world):
         for each in conversations
     ]
     assert sorted(ids for ids, _ in rows) == sorted(wholes)
-
-
-# measurement
-
-
-def test_the_rates_of_plays_are_counted_from_their_boxes():
-    puzzle = Puzzle(9, ("inc", "dbl", "dec", "dec"))  # 8
-
-    def play(first, last, feedback=""):
-        texts = (two_turn.response(box, puzzle.results) for box in (first, last))
-        return Play(puzzle, *texts, feedback)
-
-    # kept wrong, fixed, broken, kept right
-    assert two_turn.rates([play(3, 3), play(3, 8), play(8, 1), play(8, 8)]) == {
-        **{"turn_1": 0.5, "turn_2": 0.5, "delta": 0.0},
-        **{"wrong_to_right": 0.25, "right_to_wrong": 0.25, "same_box": 0.5},
-        "fix": 0.5,  # of the two whose box was not 8
-        "work": 1.0,
-    }
-    guided = [
-        play(5, 8, three_turn.READ),  # obeyed
-        play(5, 8, three_turn.KEEP),  # not obeyed, though right
-        play(5, 8, "It is 8."),  # no feedback that the base knows
-        play(8, 5, three_turn.CHANGE),  # obeyed, and wrong now
-    ]
-    assert three_turn.rates(guided) == {
-        **{"turn_1": 1 / 4, "turn_2": 3 / 4, "delta": 2 / 4, "work": 1.0},
-        **{"read": 1 / 4, "obeyed": 2 / 3, "well_formed": 3 / 4},
-    }
