@@ -56,8 +56,13 @@ def made(buffer_class, **more):
 
 
 def guarded(buffer_class, batch_size=8, said=None, **more):
+    return watched(made(buffer_class, **more), batch_size=batch_size, said=said)
+
+
+def watched(buffer, *, batch_size=8, said=None, max_filtered=10**9, on_discard=lambda *_: None):
     say = (lambda line: None) if said is None else said.append
-    return guard(made(buffer_class, **more), LIMIT_S, batch_size=batch_size, say=say)
+    limits = {"batch_size": batch_size, "max_filtered": max_filtered}
+    return guard(buffer, LIMIT_S, **limits, say=say, on_discard=on_discard)
 
 
 def sample(buffer, count=1):

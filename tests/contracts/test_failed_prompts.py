@@ -86,37 +86,21 @@ def test_failed_prompts_of_a_validation_are_left_out_of_it(buffer_class, monkeyp
     assert said == ["  failed at step 1: odd"]
 
 
-def test_failures_of_earlier_steps_do_not_add_up(monkeypatch):
-    queue, refill = failing_queue(monkeypatch, finished=8, failing=0)
-    buffer = guarded(ReplayBufferAsync, refill_fn=refill)
-    for step in range(1, 9):  # 8 failures in all, one a step
-        queue.prompt(f"bad{step}", "failure", error="odd")
-        buffer.sample(global_steps=step, partition_id="train", batch_size=1)
-    assert buffer.tallies["train"].failed == {"bad8"}
-
-
-def test_a_failure_during_a_validation_is_told_once(monkeypatch):
-    """The validation of step 1 polls the prompts ahead too; step 2 still finds the failed one."""
-    _, refill = failing_queue(monkeypatch, finished=1, failing=1)
-    buffer = guarded(ReplayBufferAsync, said=(said := []), refill_fn=refill)
-    buffer._begin(1, "train")
-    buffer._sync_metadata_from_transfer_queue()
-    buffer.sample(global_steps=2, partition_id="train", batch_size=1)
-    assert said == ["  failed at step 1: problem 0: KeyError: 'x'"]
-    assert buffer.tallies["train"].failed == set()
-
-
-def test_what_failed_while_a_batch_was_waited_for_counts_when_it_is_sampled(monkeypatch):
-    queue, refill = failing_queue(monkeypatch, finished=0, failing=2)
-    buffer = guarded(ReplayBufferAsync, batch_size=4, refill_fn=refill)
-    buffer.wait_for_sampleable(1, "train", 1)
-    queue.prompt("bad2", "failure", error="odd")  # 3 of 5: two replacements finished
-    with pytest.raises(HintError, match="3 prompts failed at step 1"):
-        buffer.sample(global_steps=1, partition_id="train", batch_size=4)
-
-
 @BOTH
 def test_a_validation_ends_where_most_of_its_own_prompts_fail(buffer_class, monkeypatch):
     """2 of 3, whatever the training's batch is."""
     with pytest.raises(HintError, match="2 prompts failed at step 1, more than half of .* of 3"):
         validate(buffer_class, monkeypatch, "finished", "failure", "failure")
+
+
+def test_a_failure_counts_once_and_in_its_own_step(monkeypatch):
+    """8 failures in all, one a step; a poll between steps tells of the next one already."""
+    queue, refill = failing_queue(monkeypatch, finished=8, failing=1)
+    buffer = guarded(ReplayBufferAsync, said=(said := []), refill_fn=refill)
+    buffer._begin(1, "train")
+    buffer._sync_metadata_from_transfer_queue()
+    for step in range(2, 9):
+        queue.prompt(f"bad{step}", "failure", error="odd")
+        buffer.sample(global_steps=step, partition_id="train", batch_size=1)
+    assert buffer.tallies["train"].failed == {"bad8"}
+    assert len(said) == 8

@@ -3,12 +3,11 @@
 import pytest
 import torch
 import transfer_queue as tq
-from guarded_buffer import LIMIT_S, Queue, guarded, made, sample
+from guarded_buffer import LIMIT_S, Queue, guarded, made, sample, watched
 from omegaconf import OmegaConf
-from transfer_queue import KVBatchMeta
 from verl.trainer.ppo.v1.replay_buffer import ReplayBuffer, ReplayBufferAsync
 
-from recipe.hint.adapter.sampling_guard import POLL_S, clean_restored_queue, guard
+from recipe.hint.adapter.sampling_guard import clean_restored_queue
 from recipe.run.errors import HintError, StallError
 
 BOTH = pytest.mark.parametrize("buffer_class", [ReplayBuffer, ReplayBufferAsync])
@@ -31,15 +30,6 @@ def test_both_buffers_read_the_statuses_once_a_poll_until_enough_are_finished(
     assert queue.polls == 3
     assert batch.keys == ["a_0_0"]
     assert "a" not in queue.tags  # the prompt's own key is cleared by verl
-
-
-@BOTH
-@pytest.mark.parametrize("poll_s, interval_s", [(0.0, POLL_S), (0.05, 0.2), (4.0, 2.0)])
-def test_polls_take_a_fifth_of_the_time(buffer_class, poll_s, interval_s, monkeypatch):
-    queue, buffer = Queue(monkeypatch, poll_s=poll_s), guarded(buffer_class)
-    queue.prompt("a", "running")
-    buffer._sync_metadata_from_transfer_queue()
-    assert buffer.pause_s == pytest.approx(interval_s)
 
 
 @BOTH
@@ -104,7 +94,7 @@ def test_a_stale_group_is_handed_on_before_verl_clears_it(monkeypatch):
     def on_discard(keys, partition):
         handed.append((keys, partition, all(key in queue.tags for key in keys)))
 
-    guard(buffer, LIMIT_S, batch_size=8, on_discard=on_discard)
+    watched(buffer, on_discard=on_discard)
     batch, metrics = buffer.sample(global_steps=5, partition_id="train", batch_size=1)
     assert handed == [(["old_0_0"], "train", True)]
     assert batch.keys == ["new_0_0", "new_1_0"]
@@ -140,7 +130,7 @@ def filtering(monkeypatch, rewards, *, max_filtered, buffer_class=ReplayBuffer, 
         handed.extend(key for key in keys if key in queue.tags)
 
     more = {"batch_size": batch_size, "max_filtered": max_filtered, "on_discard": on_discard}
-    return guard(buffer, LIMIT_S, **more), handed
+    return watched(buffer, **more), handed
 
 
 @BOTH
@@ -214,11 +204,3 @@ def test_a_resumed_run_drops_the_rows_that_its_checkpoint_was_trained_on(monkeyp
         queue.tags[key] = {"status": "success"}
     clean_restored_queue()
     assert set(queue.tags) == kept
-
-
-def test_a_batch_of_a_validation_of_which_nothing_is_left_is_an_error_that_says_so(monkeypatch):
-    """verl would ask the queue for no rows, which raises `keys or partition were not found`."""
-    buffer, empty = guarded(ReplayBuffer), KVBatchMeta(partition_id="val", keys=[], tags=[])
-    monkeypatch.setattr(ReplayBuffer, "sample", lambda *_: (empty, {}))
-    with pytest.raises(HintError, match="one batch of the validation failed; give a larger data"):
-        buffer.sample(global_steps=1, partition_id="val", batch_size=1)

@@ -14,7 +14,7 @@ from verl.trainer.ppo.v1.replay_buffer import ReplayBuffer, ReplayBufferAsync
 
 from recipe.run.errors import HintError, StallError
 
-POLL_S, _LONGEST_POLL_S = 0.05, 2.0  # verl's own is 2 s
+POLL_S = 0.2  # verl's own is 2 s
 _LONGEST_ERROR = 400  # characters
 
 
@@ -23,9 +23,9 @@ def guard(
     limit_s: float,
     *,
     batch_size: int,
-    max_filtered: int | None = None,
-    say: Callable[[str], None] = lambda line: None,
-    on_discard: Callable[[list[str], str], None] = lambda keys, partition: None,
+    max_filtered: int,
+    say: Callable[[str], None],
+    on_discard: Callable[[list[str], str], None],
 ) -> ReplayBuffer:
     """Give ``buffer`` the checks of :class:`_Guarded`, keeping its own class as the base.
 
@@ -33,7 +33,7 @@ def guard(
         buffer: verl's own.
         limit_s: Longest time without any prompt finishing or failing, ``progress_s``.
         batch_size: Prompts of one training batch; only verl's synchronous buffer knows it.
-        max_filtered: Groups that ``algorithm.filter_groups`` may take out of one step; None: any.
+        max_filtered: Groups that ``algorithm.filter_groups`` may take out of one step.
         say: Takes a line on each prompt that failed.
         on_discard: Takes the keys of the first rows of groups that are thrown away (too old,
             filtered, left over), and their partition, while they can still be read.
@@ -65,10 +65,9 @@ def clean_restored_queue(partition: str = "train") -> None:
 
 @dataclass
 class _Tally:
-    """The prompts of one partition that were seen during one step, by uid."""
+    """What became of the prompts of one partition during one step."""
 
     step: int = 0
-    seen: set[str] = field(default_factory=set)
     finished: set[str] = field(default_factory=set)
     failed: set[str] = field(default_factory=set)
     num_filtered: int = 0
@@ -81,10 +80,9 @@ _Buffer = ReplayBufferAsync if TYPE_CHECKING else object
 class _Guarded(_Buffer):
     """Mixin over verl's buffers; both call ``_sync_metadata_from_transfer_queue`` once a poll."""
 
-    pause_s: float = POLL_S
     limit_s: float
     batch_size: int
-    max_filtered: int | None
+    max_filtered: int
     say: Callable[[str], None]
     on_discard: Callable[[list[str], str], None]
     tallies: dict[str, _Tally]
@@ -97,13 +95,7 @@ class _Guarded(_Buffer):
 
     def sample(self, global_steps: int, partition_id: str, batch_size: int) -> Any:
         self._begin(global_steps, partition_id)
-        batch, metrics = super().sample(global_steps, partition_id, batch_size)
-        if partition_id == "val" and not batch.keys:  # verl reads no empty batch
-            raise HintError(
-                "every prompt of one batch of the validation failed; give a larger "
-                "data.val_batch_size, or null for one batch of all problems"
-            )
-        return batch, metrics
+        return super().sample(global_steps, partition_id, batch_size)
 
     def wait_for_sampleable(self, global_steps: int, partition_id: str, target_count: int) -> Any:
         self._begin(global_steps, partition_id)
@@ -119,10 +111,7 @@ class _Guarded(_Buffer):
             self.tallies[partition] = _Tally(step)
 
     def _sync_metadata_from_transfer_queue(self) -> None:
-        began = time.monotonic()
         super()._sync_metadata_from_transfer_queue()
-        # A poll decodes the tags of all rows: the more there are, the less often.
-        self.pause_s = min(max(POLL_S, 4 * (time.monotonic() - began)), _LONGEST_POLL_S)
         for partition in list(self.partitions):
             self._count(partition)
         statuses = (self.pending_keys, self.running_keys, self.finished_keys, self.failure_keys)
@@ -141,7 +130,7 @@ class _Guarded(_Buffer):
 
     def _wait_for_next_poll(self, partition_id: str, last_debug_time: float) -> float:
         # verl's own interval stays: its trainer takes a longer wait for idling.
-        own, self.poll_interval = self.poll_interval, self.pause_s
+        own, self.poll_interval = self.poll_interval, POLL_S
         try:
             return super()._wait_for_next_poll(partition_id, last_debug_time)
         finally:
@@ -180,12 +169,11 @@ class _Guarded(_Buffer):
         evicted = super()._evict_terminal_groups(global_steps, partition_id, eviction_reasons)
         tally = self.tallies[partition_id]
         tally.num_filtered += evicted[2]
-        if self.max_filtered is not None and tally.num_filtered > self.max_filtered:
+        if tally.num_filtered > self.max_filtered:
             raise HintError(
                 f"algorithm.filter_groups discarded {tally.num_filtered} groups with equal rewards "
-                f"at step {tally.step} before its batch was full: the problems are too hard or too "
-                f"easy for this policy; give others, a method with hints, or a higher "
-                f"algorithm.filter_groups.max_num_gen_batches"
+                f"at step {tally.step} before its batch was full; give other problems, a method "
+                f"with hints, or a higher algorithm.filter_groups.max_num_gen_batches"
             )
         return evicted
 
@@ -201,15 +189,11 @@ class _Guarded(_Buffer):
         Raises:
             HintError: If nothing can be generated any more, or most of a batch failed: of the
                 prompts that settled during this step, more than half, and more than half as many as
-                a batch has. The asynchronous buffer replaces a failed prompt as soon as it sees it,
-                so there its batch is not what it holds.
+                a batch has.
         """
         tally = self.tallies[partition]
         finished, failed = self.finished_keys[partition], self.failure_keys[partition]
         tally.finished |= finished
-        tally.seen |= finished.union(
-            failed, self.pending_keys[partition], self.running_keys[partition]
-        )
         new, self.reported[partition] = sorted(failed - self.reported[partition]), set(failed)
         if not new:
             return
@@ -221,8 +205,10 @@ class _Guarded(_Buffer):
             self.say(f"  failed at step {tally.step}: {error}")
             if tag.get("is_fatal"):
                 raise HintError(f"the rollout cannot go on: {error}")
-        is_replaced = isinstance(self, ReplayBufferAsync) and partition != "val"
-        batch = self.batch_size if is_replaced else len(tally.seen)
+        batch = self.batch_size
+        if partition == "val":  # all at once
+            open_keys = self.pending_keys[partition] | self.running_keys[partition]
+            batch = len(open_keys | finished | failed)
         if 2 * len(tally.failed) > max(batch, len(tally.failed | tally.finished)):
             raise HintError(
                 f"the rollout cannot go on: {len(tally.failed)} prompts failed at step "

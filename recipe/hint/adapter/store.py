@@ -39,14 +39,15 @@ async def mark(uids: Sequence[str], partition: str, status: str, **tags: Any) ->
     )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class _Finished:
     """A prompt rollout that waits to be written."""
 
     outcome: Outcome
     row: dict[str, Any]
     partition: str
-    is_written: asyncio.Future[None]
+    is_written: bool = False
+    is_alone: bool = False  # a write with others has failed
 
 
 class Publisher:
@@ -57,54 +58,51 @@ class Publisher:
 
     def __init__(self) -> None:
         self._waiting: list[_Finished] = []
-        self._task: asyncio.Task[None] | None = None
+        self._lock = asyncio.Lock()
 
     async def publish(self, outcome: Outcome, row: dict[str, Any], partition: str) -> None:
-        """Write the rows that train, then mark the prompt as finished.
+        """Write the rows that train to ``train`` or ``val``, then mark the prompt as finished.
 
-        Args:
-            outcome: The result of the rollout.
-            row: The prompt as verl's worker received it.
-            partition: ``train`` or ``val``.
+        ``row`` is the prompt as verl's worker received it.
 
         Raises:
             Exception: What the queue raises for these rows. Others of the same write are stored.
-            RuntimeError: The write was cancelled.
         """
-        is_written = asyncio.get_running_loop().create_future()
-        self._waiting.append(_Finished(outcome, row, partition, is_written))
-        if self._task is None:
-            self._task = asyncio.create_task(self._write_waiting())
-        await is_written
-
-    async def _write_waiting(self) -> None:
-        finished: list[_Finished] = []
+        mine = _Finished(outcome, row, partition)
+        self._waiting.append(mine)
+        await asyncio.sleep(0)  # for those that finish at the same time
         try:
-            while self._waiting:
-                # With the same columns: verl takes them from the first row.
-                first = self._waiting[0]
-                finished = [
-                    each
-                    for each in self._waiting
-                    if (each.partition, each.row.keys()) == (first.partition, first.row.keys())
-                ][:_PROMPTS_PER_WRITE]
-                self._waiting = [each for each in self._waiting if each not in finished]
-                await _write_or_blame(finished, first.partition)
+            async with self._lock:  # in the order of the waiting
+                if not mine.is_written:
+                    await self._write(mine)
         finally:
-            self._task = None
-            # None is left, unless the write was cancelled, here or in TransferQueue.
-            left, self._waiting = [*finished, *self._waiting], []
-            for each in left:
-                if not each.is_written.done():
-                    error = RuntimeError("the write to TransferQueue was cancelled; see its logs")
-                    each.is_written.set_exception(error)
+            self._waiting.remove(mine)
+
+    async def _write(self, mine: _Finished) -> None:
+        """Write with those behind it; if that fails, alone, so that only faulty ones raise."""
+        batch = [
+            each
+            for each in self._waiting
+            # With the same columns: verl takes them from the first row.
+            if (each.partition, each.row.keys()) == (mine.partition, mine.row.keys())
+            and not (each.is_written or each.is_alone)
+        ][:_PROMPTS_PER_WRITE]
+        if mine.is_alone:
+            batch = [mine]
+        try:
+            await _put(batch, mine.partition)
+        except Exception:
+            if len(batch) == 1:
+                raise
+            for each in batch:
+                each.is_alone = True
+            batch = [mine]
+            await _put(batch, mine.partition)
+        for each in batch:
+            each.is_written = True
 
 
-async def _write_or_blame(finished: list[_Finished], partition: str) -> None:
-    """Write all at once; if that fails, write each prompt alone, so that only faulty ones raise.
-
-    A failed write leaves keys in the queue whose rows nobody can read: they are removed.
-    """
+async def _put(finished: Sequence[_Finished], partition: str) -> None:
     keys: list[str] = []
     try:
         rows = []
@@ -116,19 +114,11 @@ async def _write_or_blame(finished: list[_Finished], partition: str) -> None:
         columns: Any = Columns(fields)
         await tq.async_kv_batch_put(keys=keys, fields=columns, tags=tags, partition_id=partition)
         await mark([each.outcome.record.uid for each in finished], partition, "finished")
-    except Exception as error:  # noqa: BLE001 - whatever it is, the prompt raises it
-        if len(finished) > 1:
-            for each in finished:
-                await _write_or_blame([each], partition)
-            return
-        with contextlib.suppress(Exception):  # the first error is the one to tell
+    except Exception:
+        # A failed write leaves keys whose rows nobody can read. Its error is the one to tell.
+        with contextlib.suppress(Exception):
             await tq.async_kv_clear(keys, partition)
-        if not finished[0].is_written.done():
-            finished[0].is_written.set_exception(error)
-        return
-    for each in finished:
-        if not each.is_written.done():
-            each.is_written.set_result(None)
+        raise
 
 
 class Columns(dict[str, Any]):
@@ -156,14 +146,10 @@ def rows_of(
 ) -> Iterator[tuple[str, dict[str, Any], dict[str, Any]]]:
     """Yield key, fields and tag of each row; record and sample travel on the first.
 
-    A key is UID_ROW_0: to verl each row is a session of one turn, whatever ``CreditRow`` says.
-
-    verl normalises the rewards of rows with the same ``uid`` together: that of the prompt, and
-    ``uid/GROUP`` where a row has a group of its own. Each row has the prompt of its own turn.
-
-    Args:
-        outcome: The result of the rollout.
-        row: The prompt as verl's worker received it.
+    A key is UID_ROW_0: to verl each row is a session of one turn, whatever ``CreditRow`` says. verl
+    normalises the rewards of rows with the same ``uid`` together: that of the prompt, and
+    ``uid/GROUP`` where a row has a group of its own. ``row`` is the prompt as verl's worker
+    received it; each row of the queue has the prompt of its own turn.
     """
     shared = {
         name: value

@@ -2,21 +2,18 @@
 
 import asyncio
 import dataclasses
+import itertools
 
 import numpy as np
 import pytest
 import torch
 import transfer_queue as tq
 from fakes import Numbered, run
-from tensordict import NonTensorData
 from verl.trainer.ppo.core_algos import compute_grpo_outcome_advantage
 
 from recipe.hint.adapter import store
-from recipe.hint.hint_trainer import TRAINERS
 from recipe.hint.methods.ghpo import Ghpo, GhpoSettings
 from recipe.hint.methods.scaf import Scaf
-from recipe.hint.reward_tracker import RewardTracker
-from recipe.run.errors import ConfigError
 
 PROMPT = {"uid": "uid", "global_steps": 60, "problem": "x", "hint_level_1": ["a"], "index": 1}
 
@@ -145,35 +142,6 @@ def test_a_dropped_group_has_no_advantage_but_for_a_kl_in_its_rewards(published)
     assert advantages_of(rows, kl=[0.001, 0.002]) > 0.5
 
 
-def test_hence_dropping_groups_is_refused_with_a_kl_in_the_rewards():
-    def check(on_all_failed, kl):
-        method = Ghpo(max_level=3, settings=GhpoSettings(on_all_failed=on_all_failed))
-        method.check_run(group_size=8, use_kl_in_reward=kl)
-
-    with pytest.raises(ConfigError, match="drop does not work with algorithm.use_kl_in_reward"):
-        check("drop", kl=True)
-    check("drop", kl=False)
-    check("keep_last", kl=True)
-
-
-@pytest.mark.parametrize("mode", sorted(TRAINERS))
-def test_a_discarded_group_still_teaches_the_tracker(mode, monkeypatch):
-    record = mixed().record
-    extra = {store.RECORD_FIELD: record.as_json(), store.SAMPLE_FIELD: b""}
-    asked = []
-
-    def get(keys, partition_id, select_fields):
-        asked.append((keys, partition_id, select_fields))
-        return {"extra_fields": [NonTensorData(extra)]}
-
-    monkeypatch.setattr(tq, "kv_batch_get", get)
-    trainer = TRAINERS[mode].__new__(TRAINERS[mode])
-    trainer.global_steps, trainer.tracker = 9, RewardTracker()
-    trainer._learn_of_discarded(["u_0_0"], "train")
-    assert asked == [(["u_0_0"], "train", ["extra_fields"])]
-    assert trainer.tracker.state(record.problem_id).visits == 1
-
-
 def visit_of(uid):
     """The outcome of one visit, and its prompt."""
     outcome = mixed()
@@ -181,16 +149,14 @@ def visit_of(uid):
     return dataclasses.replace(outcome, record=record), {**PROMPT, "uid": uid}
 
 
-def publish_all(uids, partitions=None):
+def publish_all(visits, partitions=()):
     """Publishes visits that end at once; gives what each raised."""
-    visits = [visit_of(uid) for uid in uids]
+    visits = list(visits)  # playing them runs a loop
 
     async def run_all():
         publisher = store.Publisher()
-        puts = [
-            publisher.publish(*visit, partition)
-            for visit, partition in zip(visits, partitions or ["train"] * len(uids), strict=True)
-        ]
+        pairs = itertools.zip_longest(visits, partitions, fillvalue="train")
+        puts = [publisher.publish(*visit, partition) for visit, partition in pairs]
         return await asyncio.gather(*puts, return_exceptions=True)
 
     return asyncio.run(run_all())
@@ -198,7 +164,7 @@ def publish_all(uids, partitions=None):
 
 def test_visits_that_end_together_share_a_put_of_at_most_16(queue):
     uids = [f"u{number}" for number in range(40)]
-    assert publish_all(uids) == [None] * 40
+    assert publish_all(map(visit_of, uids)) == [None] * 40
     # 40 visits of 4 rows: 16 + 16 + 8.
     assert [len(keys) for keys, _, _ in queue.puts] == [64, 64, 32]
     keys, fields, tags = queue.puts[0]
@@ -207,34 +173,41 @@ def test_visits_that_end_together_share_a_put_of_at_most_16(queue):
     assert queue.marks == [(uid, "train", "finished") for uid in uids]
 
 
-def test_a_put_never_mixes_training_with_validation(queue):
-    publish_all(["a", "b", "c"], ["train", "val", "train"])
-    assert [keys[0::4] for keys, _, _ in queue.puts] == [["a_0_0", "c_0_0"], ["b_0_0"]]
-    assert queue.marks == [
-        ("a", "train", "finished"),
-        ("c", "train", "finished"),
-        ("b", "val", "finished"),
-    ]
-
-
-def test_prompts_with_other_columns_get_a_put_of_their_own(queue):
-    # verl would take the columns of the first row for all, and lose the second one's.
+@pytest.mark.parametrize("is_other", ["partition", "columns"])
+def test_a_put_never_mixes_partitions_or_columns(queue, is_other):
+    # verl would take the columns of the first row for all.
     visits = [visit_of("a"), visit_of("b"), visit_of("c")]
-    visits[1][1]["topic"] = "sums"
-
-    async def run_all():
-        publisher = store.Publisher()
-        await asyncio.gather(*(publisher.publish(*visit, "train") for visit in visits))
-
-    asyncio.run(run_all())
+    partitions = ["train", "val" if is_other == "partition" else "train", "train"]
+    if is_other == "columns":
+        visits[1][1]["topic"] = "sums"
+    publish_all(visits, partitions)
     assert [keys[0::4] for keys, _, _ in queue.puts] == [["a_0_0", "c_0_0"], ["b_0_0"]]
-    assert [("topic" in fields.keys()) for _, fields, _ in queue.puts] == [False, True]
+    assert [uid for uid, _, _ in queue.marks] == ["a", "c", "b"]
+    assert queue.marks[2][1] == partitions[1]
 
 
 def test_a_visit_that_cannot_be_stored_fails_alone(queue):
     queue.refused = {"b"}
-    results = publish_all(["a", "b", "c"])
+    results = publish_all(map(visit_of, "abc"))
     assert [str(result) for result in results] == ["None", "no room", "None"]
     # The queue has their names since the put began, and would hand them to the trainer.
-    assert queue.cleared == [([f"b_{row}_0" for row in range(4)], "train")]
+    assert [f"b_{row}_0" for row in range(4)] in [keys for keys, _ in queue.cleared]
     assert queue.marks == [("a", "train", "finished"), ("c", "train", "finished")]
+
+
+def test_a_write_that_is_cancelled_fails_its_own_prompt_and_no_other_waits_for_ever(
+    queue, monkeypatch
+):
+    begun = []
+
+    async def put(keys, **given):
+        if "fields" in given and not begun:
+            begun.append(keys)
+            raise asyncio.CancelledError  # from beneath
+        await queue(keys, **given)
+
+    monkeypatch.setattr(tq, "async_kv_batch_put", put)
+    results = publish_all(map(visit_of, "abc"))
+    assert [type(each) for each in results] == [asyncio.CancelledError, type(None), type(None)]
+    assert len(begun[0]) == 12
+    assert [uid for uid, _, _ in queue.marks] == ["b", "c"]
