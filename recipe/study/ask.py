@@ -29,7 +29,7 @@ from recipe.hint.rollout import PromptRollout, RolloutParts
 from recipe.hint.samples import NO_SAMPLES
 from recipe.hint.schema import FINAL_HINT_FAILURES, ProblemState
 from recipe.hint.settings import settings_of, style_of
-from recipe.hint.turns import Decision, Round, Sample, Turn, at_level
+from recipe.hint.turns import Decision, Round, Sample, at_level
 from recipe.problems.columns import make_row, read_problems, write_rows
 from recipe.problems.schema import Problem
 from recipe.run.arguments import Parser
@@ -43,9 +43,7 @@ from recipe.run.whole_file import write_whole
 from recipe.study.tables import printable
 
 ASKED_FILE = "asked.json"
-_SHOWN = 2  # different answers of a round, or courses of a conversation
-# (role, turn) from the first turn to the last one.
-_Talk = list[tuple[str, dict[str, Any]]]
+_SHOWN = 2  # different answers of a round
 
 
 class EveryLevel(Method):
@@ -72,8 +70,7 @@ async def ask(problem: Problem, parts: RolloutParts) -> dict[str, Any]:
     """
     method = parts.method
     played = EveryLevel(max_level=method.max_level) if method.uses_hints else method.validation()
-    style = style_of(parts.settings, method)
-    settings = replace(parts.settings, samples=NO_SAMPLES, style=style)
+    settings = replace(parts.settings, samples=NO_SAMPLES, style=style_of(parts.settings, method))
     parts = replace(parts, method=played, settings=settings)
     rollout = PromptRollout(problem, ProblemState(), parts)
     record = (await rollout.run("ask", 0)).record
@@ -83,27 +80,24 @@ async def ask(problem: Problem, parts: RolloutParts) -> dict[str, Any]:
             "leaks": done.level in record.leaked_levels,
             **{name: getattr(done, name) for name in ("level", "hint_status", "hint")},
             "role": done.request.role,
-            "turns": list(map(_turn, done.turns)),
+            "turns": [
+                {
+                    "response": turn.response.text,
+                    "tokens": len(turn.response.token_ids_T),
+                    "is_truncated": turn.response.is_truncated,
+                    "parent": list(turn.parent) if turn.parent else None,
+                    "score": turn.verdict.score if turn.verdict else None,
+                    "reason": turn.verdict.reason if turn.verdict else "not_graded",
+                    "extracted": turn.verdict.extracted if turn.verdict else "",
+                }
+                for turn in done.turns
+            ],
         }
         for done in rollout.rounds
     ]
     names = ("id", "data_source", "answer", "solution")
-    own = {name: getattr(problem, name) for name in names} | {"problem": problem.text}
-    cost = {"hint_calls": record.hint_calls, "hint_tokens": record.hint_tokens}
-    return own | cost | {"rounds": rounds}
-
-
-def _turn(turn: Turn) -> dict[str, Any]:
-    verdict = turn.verdict
-    return {
-        "response": turn.response.text,
-        "tokens": len(turn.response.token_ids_T),
-        "is_truncated": turn.response.is_truncated,
-        "parent": list(turn.parent) if turn.parent else None,
-        "score": verdict.score if verdict else None,
-        "reason": verdict.reason if verdict else "not_graded",
-        "extracted": verdict.extracted if verdict else "",
-    }
+    own = {name: getattr(problem, name) for name in names}
+    return own | {"problem": problem.text, "rounds": rounds}
 
 
 class AskRunner(HintTaskRunner):
@@ -111,16 +105,13 @@ class AskRunner(HintTaskRunner):
 
     def _run(self, config: DictConfig, folder: RunFolder, watchdog: Watchdog) -> dict[str, Any]:
         from recipe.hint.adapter.hint_sources import parts_of_training
-        from recipe.study.evaluate import start_replicas
+        from recipe.study.evaluate import served_engine
 
-        settings = settings_of(config)
-        key = config.data.get("solution_key") or ""
+        settings, key = settings_of(config), config.data.get("solution_key") or ""
         [problem] = [each for path in config.data.val_files for each in read_problems(path, key)]
-        folder.say("starting the vLLM replicas ...")
-        replicas = start_replicas(config, watchdog)
-        folder.say("asking ...")
-        with replicas.engine(config.actor_rollout_ref.rollout, settings) as engine:
-            known = {"grader": replicas.builder.grader, "tokenizer": replicas.worker.tokenizer}
+        how = config.actor_rollout_ref.rollout, settings
+        with served_engine(config, folder, watchdog, *how) as (engine, worker):
+            known = {"grader": engine.grader, "tokenizer": worker.tokenizer}
             parts = parts_of_training(config, settings, engine, **known)
             asked = asyncio.run(ask(problem, parts))
         write_whole(folder.root / ASKED_FILE, json.dumps(asked, indent=1) + "\n")
@@ -144,7 +135,6 @@ def read_arguments(argv: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
     parser.add_argument("--problem", metavar="TEXT", help="a problem of your own")
     parser.add_argument("--answer", metavar="A", help="its ground truth")
     parser.add_argument("--solution", default="", help="what hints are written from")
-    parser.add_argument("--all", action="store_true", help="show every response")
     given, settings = parser.parse_known_args(argv)
     if (given.id is None) == (given.problem is None) or (given.problem and not given.answer):
         parser.error("give --id ID of a problem in a file, or --problem TEXT --answer A")
@@ -170,15 +160,11 @@ def ask_and_show(given: argparse.Namespace, config: DictConfig) -> None:
         merge_model(config)
         path = run_to_its_end(config, AskRunner).root / ASKED_FILE
     asked = json.loads(path.read_text(encoding="utf-8"))
-    print("\n".join([*asked_lines(asked, shows_all=given.all), "", f"everything is in {path}"]))
+    print("\n".join([*asked_lines(asked), "", f"everything is in {path}"]))
 
 
 def write_question(given: argparse.Namespace, config: DictConfig, target: Path) -> None:
-    """Write a file that holds the one problem.
-
-    Raises:
-        DataError: If no file has the id.
-    """
+    """Write a file that holds the one problem; ``DataError`` if no file has the id."""
     if given.problem is not None:
         row = make_row(given.problem, given.answer, solution=given.solution, source="ask")
         write_rows([row], target)
@@ -192,55 +178,27 @@ def write_question(given: argparse.Namespace, config: DictConfig, target: Path) 
     raise DataError(f"--id {given.id} is not in {' or '.join(files)}; give data.val_files=[FILE]")
 
 
-def asked_lines(asked: dict[str, Any], *, shows_all: bool = False) -> list[str]:
-    """Return the problem, then every round with the conversations that end in it.
-
-    Args:
-        asked: What ``ask`` gave.
-        shows_all: Every response. Else one of each of two verdicts: a right one first, then the
-            most frequent.
-    """
+def asked_lines(asked: dict[str, Any]) -> list[str]:
+    """Return the problem, then every round with two different answers: a right one first."""
     lines = [f"problem {asked['id']}, gold answer {asked['answer']}", *_text(asked["problem"])]
-    if asked["hint_calls"]:
-        cost = f"{asked['hint_calls']} responses, {asked['hint_tokens']} tokens"
-        lines.append(f"hints: asked for in {cost}")
-    rounds = asked["rounds"]
-    turns = [turn for done in rounds for turn in done["turns"]]
-    continued = {tuple(turn["parent"]) for turn in turns if turn["parent"]}
-    for number, done in enumerate(rounds):
-        right = [turn["score"] > 0 for turn in done["turns"] if turn["score"] is not None]
-        told = f"{sum(right)} of {len(right)} right" if right else f"{len(done['turns'])} responses"
+    for done in asked["rounds"]:
+        turns, same = done["turns"], {}
+        right = [turn["score"] > 0 for turn in turns if turn["score"] is not None]
+        told = f"{sum(right)} of {len(right)} right" if right else f"{len(turns)} responses"
         head = f"level {done['level']}" if done["level"] else f"{done['role']}, {done['prompt']}"
-        lines += ["", f"{head}: {told if done['turns'] else done['hint_status']}"]
+        lines += ["", f"{head}: {told if turns else done['hint_status']}"]
         if done["hint"]:
             lines.append(f"  hint{', holds the answer' if done['leaks'] else ''}")
             lines += _text(done["hint"])
-        places = [(number, place) for place in range(len(done["turns"]))]
-        lines += _talks([_talk(rounds, at) for at in places if at not in continued], shows_all)
+        for turn in turns:
+            same.setdefault(f"{turn['reason']} {turn['extracted']}".strip(), []).append(turn)
+        by_worth = sorted(
+            same.items(), key=lambda each: (-(each[1][0]["score"] or 0), -len(each[1]))
+        )
+        for place, (verdict, found) in enumerate(by_worth):
+            lines.append(f"  {len(found)} x {verdict}")
+            lines += _text(found[0]["response"]) if place < _SHOWN else ()
     return [printable(line) for line in lines]
-
-
-def _talk(rounds: Sequence[dict[str, Any]], at: tuple[int, int]) -> _Talk:
-    done = rounds[at[0]]
-    turn = done["turns"][at[1]]
-    before = _talk(rounds, tuple(turn["parent"])) if turn["parent"] else []
-    return [*before, (done["role"], turn)]
-
-
-def _talks(talks: Sequence[_Talk], shows_all: bool) -> Iterator[str]:
-    """Show one conversation of each course, right ones first, and count the rest."""
-    groups: dict[tuple[str, int], list[_Talk]] = {}
-    for number, talk in enumerate(talks):
-        course = ", then ".join(f"{turn['reason']} {turn['extracted']}".strip() for _, turn in talk)
-        groups.setdefault((course, number * shows_all), []).append(talk)
-    in_order = sorted(
-        groups, key=lambda each: (-groups[each][0][-1][1]["score"], -len(groups[each]))
-    )
-    for place, key in enumerate(in_order):
-        yield f"  {len(groups[key])} x {key[0]}"
-        for role, turn in groups[key][0] if shows_all or place < _SHOWN else ():
-            yield f"  {role} ({turn['tokens']} tokens)"
-            yield from _text(turn["response"])
 
 
 def _text(text: str) -> Iterator[str]:

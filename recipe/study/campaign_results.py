@@ -31,7 +31,7 @@ from recipe.study.estimators import (
     crossed_share,
     mean_ratio,
 )
-from recipe.study.responses import SETTINGS, Groups, read_kept
+from recipe.study.responses import Groups, read_kept
 from recipe.study.results import read_evaluation
 from recipe.study.runs import SECONDS, TOKENS, VLLM_DIFFERENCE, Run, read_run
 from recipe.study.tables import percent
@@ -308,7 +308,7 @@ def _evaluated(run: Run, plan: Plan) -> dict[str, Any]:
         "made": plan.as_json(),
         "num_responses": stored["num_samples"],
         "sampling": stored["sampling"],
-        "files": read_kept(run.folder / "evaluation", SETTINGS).get("files", {}),
+        "files": read_kept(run.folder / "evaluation").get("files", {}),
         "machine": run.machine,
         "damaged": dict(run.damaged),
         "ungraded": {source: failed for source, (_, failed) in found.items() if failed},

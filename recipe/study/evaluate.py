@@ -4,57 +4,38 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import hashlib
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
-from functools import partial
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import Any
 
+import numpy as np
 from omegaconf import DictConfig, OmegaConf, open_dict
 
-from recipe.hint.adapter.engine import problems_in_flight
+from recipe.hint.adapter.engine import EngineBuilder, problems_in_flight
 from recipe.hint.adapter.hint_sources import teacher_of
 from recipe.hint.methods import METHODS
 from recipe.hint.rollout import RolloutParts
 from recipe.hint.samples import NO_SAMPLES
-from recipe.hint.settings import (
-    build_method,
-    evaluated_method,
-    read_texts,
-    settings_of,
-    unread_settings,
-)
+from recipe.hint.settings import build_method, evaluated_method, read_texts, settings_of
 from recipe.problems.columns import read_problems
 from recipe.run.checkpoints import MERGED, checkpoint_of, model_files
-from recipe.run.config import ROLLOUT, check, setting
-from recipe.run.environment import describe_machine
+from recipe.run.config import FUNCTION, MODEL_NODE, ROLLOUT, check, files_of, names, setting
 from recipe.run.launcher import run_to_its_end
 from recipe.run.paths import VAL, evaluation_folder, local_path
 from recipe.run.run_folder import RunFolder
 from recipe.run.task_runner import HintTaskRunner, prepare_verl
 from recipe.run.watchdog import Liveness, Watchdog
-from recipe.run.whole_file import write_whole
-from recipe.study.draw import (
-    check_settings_unchanged,
-    draw_responses,
-    evaluation_settings,
-    graded_rows,
-    missing_jobs,
-    played_rows,
-    write_settings,
-)
-from recipe.study.responses import resume_responses
+from recipe.run.whole_file import file_sha256, write_whole
+from recipe.study.draw import draw_responses, missing_jobs
+from recipe.study.responses import SETTINGS, read_kept
 from recipe.study.results import write_results
-
-_SAMPLING = ("temperature", "top_p", "top_k", "n")
 
 
 def check_and_evaluate(config: DictConfig, argv: Sequence[str]) -> None:
-    """Check an evaluation, print what will run, run it to its end and print its table.
-
-    Raises:
-        HintError: If it failed; the message is the first reason any of its processes left.
-    """
+    """Check an evaluation, print what will run, run it to its end and print its table."""
     from recipe.study.export import merge_model
 
     apply_evaluation_mode(config, evaluated_method(config))
@@ -94,10 +75,7 @@ def apply_evaluation_mode(config: DictConfig, method: str, name: str = "evaluati
 def preflight_evaluation(config: DictConfig, argv: Sequence[str] = ()) -> list[str]:
     """Check an evaluation's settings, machine, data and model in seconds; write nothing.
 
-    ``rollout.seed`` is derived, where it is verl's.
-
-    Returns:
-        Lines that say what will run.
+    ``rollout.seed`` is derived, where it is verl's. Returns lines that say what will run.
     """
     from recipe.hint.adapter.preflight import inputs
     from recipe.hint.adapter.preflight import run as preflight
@@ -130,18 +108,15 @@ def preflight_evaluation(config: DictConfig, argv: Sequence[str] = ()) -> list[s
     lengths = inputs.check_lengths(config, model, val=files)
     inputs.check_conversations(config, method, model, read_texts(settings), files)
     config.actor_rollout_ref.model.path = served
-    drawn_with = evaluation_settings(config, played_turns(config))
-    check_settings_unchanged(evaluation_folder(config), drawn_with)
+    check_settings_unchanged(evaluation_folder(config), evaluation_settings(config))
     preflight.seed_engines(given, config, argv)
     val = config.actor_rollout_ref.rollout.val_kwargs
     total = val.n * sum(len(file.problems) for file in files)
     plays = "without hints"
     if method.is_multi_turn:
         plays = f"conversations of {config.trainer.method}, scored by their last turn"
-    options = given_settings(argv)
-    idle = {*unread_settings(config.trainer.method, options, settings), "data.val_max_samples"}
-    idle |= {f"{ROLLOUT}.{name}" for name in _SAMPLING}
-    if told := ", ".join(f"{name}={options[name]}" for name in options if name in idle):
+    idle = (*names(ROLLOUT, "temperature top_p top_k n"), "data.val_max_samples")
+    if told := ", ".join(name for name in given_settings(argv) if name in idle):
         warnings.append(f"without effect here, where {ROLLOUT}.val_kwargs samples: {told}")
     warnings += [*preflight.model_warnings(method, files), *lengths.warnings]
     return [
@@ -158,58 +133,98 @@ def preflight_evaluation(config: DictConfig, argv: Sequence[str] = ()) -> list[s
     ]
 
 
-def played_turns(config: DictConfig) -> dict[str, Any] | None:
-    """Return what the responses of a method with several turns depend on; ``None`` for others."""
-    name = evaluated_method(config)
-    if not METHODS[name].is_multi_turn:
-        return None
-    settings = settings_of(config)
-    method = build_method(config.trainer, settings)
-    asks_teacher = method.settings.asks_teacher
-    teacher = {"teacher": settings.teacher.model} if asks_teacher else {}
-    texts = asdict(read_texts(settings))
-    return {"method": name, "settings": asdict(method.settings), "texts": texts} | teacher
+def evaluation_settings(config: DictConfig) -> dict[str, Any]:
+    """Return all that the responses depend on, besides the hardware."""
+
+    def plain(name: str) -> Any:
+        value = setting(config, name)
+        return OmegaConf.to_container(value) if OmegaConf.is_config(value) else value
+
+    sampling, model = config.actor_rollout_ref.rollout.val_kwargs, plain(f"{MODEL_NODE}.path")
+    digests: dict[str, str] = {}
+    for path in files_of(config, VAL):  # files of two folders may have the same name
+        digests[Path(path).name] = digests.get(Path(path).name, "") + file_sha256(path)
+    function = plain(f"{FUNCTION}.path") or ""
+    found = {
+        "model": model,
+        "weights": weights_digest(Path(model)),
+        "num_samples": sampling.n,
+        **{name: sampling[name] for name in ("temperature", "top_p", "top_k")},
+        "max_tokens": plain(f"{ROLLOUT}.response_length"),
+        "seed": config.hint.seed if config.hint.seeded_sampling else None,
+        "files": digests,
+        "template": {
+            "options": plain("data.apply_chat_template_kwargs"),
+            "text": plain(f"{MODEL_NODE}.custom_chat_template"),
+        },
+        "dtype": plain(f"{ROLLOUT}.dtype"),
+        "grading": {
+            "answer_format": plain("hint.verify.answer_format"),
+            "function": file_sha256(function) if Path(function).is_file() else function,
+            "arguments": plain(f"{FUNCTION}.reward_kwargs"),
+        },
+    }
+    if METHODS[name := config.trainer.method].is_multi_turn:
+        settings = settings_of(config)
+        own, texts = build_method(config.trainer, settings).settings, read_texts(settings)
+        found["turns"] = {"method": name, "settings": asdict(own), "texts": asdict(texts)}
+        found["turns"] |= {"teacher": settings.teacher.model} if own.asks_teacher else {}
+    return found
 
 
-def parts_of_turns(config: DictConfig, engine: Any) -> RolloutParts:
-    """Return what the conversations of a method with several turns are made of."""
-    settings = replace(settings_of(config), samples=NO_SAMPLES)
-    texts = read_texts(settings)
-    method = build_method(config.trainer, settings)
-    rollout = config.actor_rollout_ref.rollout
-    teacher = teacher_of(method, settings, texts, rollout, rollout.val_kwargs)
-    return RolloutParts(method.validation(), None, engine, settings, texts, teacher)
+def weights_digest(folder: Path) -> str | None:
+    """Return a digest of bytes from all over a model's weights; ``None`` without any."""
+    paths = sorted(folder.glob("*.safetensors")) or sorted(folder.glob("*.bin"))
+    digest = hashlib.sha256()
+    for path in paths:
+        size = path.stat().st_size
+        digest.update(f"{path.name} {size}\n".encode())
+        # An odd step: every byte of a weight has its turn.
+        digest.update(np.memmap(path, mode="r")[:: size // 4096 | 1].tobytes())
+    return digest.hexdigest() if paths else None
+
+
+def check_settings_unchanged(folder: Path, settings: dict[str, Any]) -> None:
+    """Refuse to go on with responses that come from another model, sampling or files."""
+    before = read_kept(folder)
+    for name in {**before, **settings} if before else ():
+        old, new = before.get(name), settings.get(name)
+        # Weights are not known before a checkpoint is merged, nor of a model on the hub.
+        is_known = name != "weights" or None not in (old, new)
+        check(
+            old == new or not is_known,
+            f"{folder} holds responses drawn with {name}={old!r}, now it is {new!r}; give another "
+            f"trainer.experiment_name for a new evaluation, or the old value to continue this one",
+        )
+
+
+def write_settings(folder: Path, settings: dict[str, Any]) -> None:
+    """Write the settings, before the first response."""
+    (folder / "samples").mkdir(parents=True, exist_ok=True)
+    write_whole(folder / SETTINGS, json.dumps(settings, indent=1) + "\n")
 
 
 class EvaluationRunner(HintTaskRunner):
     """Draws the responses to ``data.val_files`` that are not on disk, then writes the results."""
 
     def _run(self, config: DictConfig, folder: RunFolder, watchdog: Watchdog) -> dict[str, Any]:
-        target, turns = evaluation_folder(config), played_turns(config)
-        settings = evaluation_settings(config, turns)
+        target, settings = evaluation_folder(config), evaluation_settings(config)
         check_settings_unchanged(target, settings)  # again: a checkpoint is merged now
         write_settings(target, settings)
-        write_whole(target / "machine.json", json.dumps(describe_machine(), indent=1))
         problems = [each for path in config.data.val_files for each in read_problems(path)]
-        jobs = missing_jobs(problems, settings["num_samples"], resume_responses(target))
+        jobs = missing_jobs(problems, settings["num_samples"], target)
         missing = sum(len(job.missing) for job in jobs)
-        total = len(problems) * settings["num_samples"]
-        if missing < total:
+        if (total := len(problems) * settings["num_samples"]) > missing:
             folder.say(f"{total - missing} of {total} samples are on disk")
         if jobs:
-            folder.say("starting the vLLM replicas ...")
-            replicas = start_replicas(config, watchdog)
-            folder.say("ready")
-            with replicas.engine(config.actor_rollout_ref.rollout.val_kwargs) as engine:
-                rows_of: Any = partial(graded_rows, engine=engine, seed=config.hint.seed)
-                if turns:
-                    rows_of = partial(played_rows, parts=parts_of_turns(config, engine))
+            how = config.actor_rollout_ref.rollout.val_kwargs
+            with served_engine(config, folder, watchdog, how) as (engine, _):
+                parts = evaluation_parts(config, engine)
                 at_once = problems_in_flight(config)
-                asyncio.run(
-                    draw_responses(
-                        jobs, rows_of, folder=target, concurrency=at_once, say=folder.say
-                    )
+                drawing = draw_responses(
+                    jobs, parts, folder=target, concurrency=at_once, say=folder.say
                 )
+                asyncio.run(drawing)
         ids: dict[str, list[str]] = {}
         for problem in problems:
             ids.setdefault(problem.data_source, []).append(problem.id)
@@ -217,39 +232,42 @@ class EvaluationRunner(HintTaskRunner):
         return {"drawn": missing}
 
 
-class Replicas(NamedTuple):
-    """vLLM replicas on all devices, without a trainer, and what builds engines on them.
+def evaluation_parts(config: DictConfig, engine: Any) -> RolloutParts:
+    """Return what is played: one group without hints, or conversations of several turns."""
+    settings = replace(settings_of(config), samples=NO_SAMPLES)
+    texts, method = read_texts(settings), build_method(config.trainer, settings)
+    rollout = config.actor_rollout_ref.rollout
+    teacher = teacher_of(method, settings, texts, rollout, rollout.val_kwargs)
+    return RolloutParts(method.validation(), None, engine, settings, texts, teacher)
 
-    ``worker`` is verl's, for what it makes of the settings: tokenizer, template, client.
+
+@contextlib.contextmanager
+def served_engine(
+    config: DictConfig, folder: RunFolder, watchdog: Watchdog, *how: Any
+) -> Iterator[tuple[Any, Any]]:
+    """Start vLLM replicas on all devices, without a trainer.
+
+    The run ends where, in the block, a server dies or is silent. Yields an engine, built as
+    ``how`` says, and verl's worker, for what it makes of the settings: tokenizer, template, client.
     """
-
-    config: DictConfig
-    watchdog: Watchdog
-    builder: Any
-    worker: Any
-    manager: Any
-
-    @contextlib.contextmanager
-    def engine(self, *how: Any) -> Iterator[Any]:
-        """Build an engine; the run ends where, in the block, a server dies or is silent."""
-        limit_s = self.config.hint.watchdog.answer_s
-        liveness = Liveness(limit_s=limit_s, on_fault=self.watchdog.end)
-        liveness.add_servers([self.manager])
-        with liveness.watching():
-            yield self.builder.build(*how)
+    limits = config.hint.watchdog
+    folder.say("starting the vLLM replicas ...")
+    start = "start-up of the vLLM replicas", limits.start_s, "hint.watchdog.start_s"
+    with watchdog.phase(*start):
+        manager, worker = start_replicas(config)
+        engine = EngineBuilder(worker, settings_of(config)).build(*how)
+    folder.say("ready")
+    liveness = Liveness(limit_s=limits.answer_s, on_fault=watchdog.end)
+    liveness.add_servers([manager])
+    with liveness.watching():
+        yield engine, worker
 
 
-def start_replicas(config: DictConfig, watchdog: Watchdog) -> Replicas:
-    """Start vLLM replicas on all devices, within ``hint.watchdog.start_s``."""
+def start_replicas(config: DictConfig) -> tuple[Any, Any]:
+    """Return verl's manager of the servers, and its worker."""
     from verl.experimental.agent_loop import AgentLoopWorker
     from verl.workers.rollout.llm_server import LLMServerManager
 
-    from recipe.hint.adapter.engine import EngineBuilder
-
-    limit_s = config.hint.watchdog.start_s
-    with watchdog.phase("start-up of the vLLM replicas", limit_s, "hint.watchdog.start_s"):
-        prepare_verl()
-        manager: Any = LLMServerManager.create(config=config)
-        worker = AgentLoopWorker(config, manager.get_client())
-        builder = EngineBuilder(worker, settings_of(config))
-    return Replicas(config, watchdog, builder, worker, manager)
+    prepare_verl()
+    manager: Any = LLMServerManager.create(config=config)
+    return manager, AgentLoopWorker(config, manager.get_client())

@@ -48,11 +48,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def export_model(checkpoint: str | Path, target: Path, dtype: str) -> None:
-    """Write ``target``, whole or not at all, with a card if the run's folder is there too.
-
-    Raises:
-        ConfigError: If ``checkpoint`` is not one, incomplete or damaged, or ``target`` exists.
-    """
+    """Write ``target``, whole or not at all, with a card if the run's folder is there too."""
     check(not target.exists(), f"{target} already exists; give a new folder")
     folder = checkpoint_of(checkpoint)
     step = step_of(folder) if folder else None
@@ -60,7 +56,6 @@ def export_model(checkpoint: str | Path, target: Path, dtype: str) -> None:
         told = "is not a checkpoint; give a folder checkpoints/global_step_N of a run"
         raise ConfigError(f"{checkpoint} {told}")
     check_undamaged(folder)
-    print("reading the checkpoint ...", file=sys.stderr, flush=True)
     draft = target.with_name(f".{target.name}.draft")
     shutil.rmtree(draft, ignore_errors=True)  # of a killed command, as large as a model
     draft.parent.mkdir(parents=True, exist_ok=True)
@@ -77,11 +72,8 @@ def export_model(checkpoint: str | Path, target: Path, dtype: str) -> None:
 def merge_model(config: DictConfig) -> None:
     """Make a bf16 model where ``actor_rollout_ref.model.path`` is a checkpoint, once for each.
 
-    It lies beside the checkpoint's parts, appears whole or not at all, and becomes the setting. A
-    process of its own gives the memory of the weights back, and ends with this one.
-
-    Raises:
-        ConfigError: If the checkpoint is not whole, or cannot be merged.
+    It lies beside the checkpoint's parts and becomes the setting. A process of its own gives the
+    memory of the weights back, and ends with this one.
     """
     checkpoint = checkpoint_of(config.actor_rollout_ref.model.path)
     if checkpoint is None:
@@ -101,9 +93,6 @@ def write_model(actor: Path, target: Path, dtype: str) -> None:
     """Write the folder that transformers loads from what verl saved of a trainer.
 
     verl's own merger rounds each part to bf16 first and leaves the adapter apart.
-
-    Raises:
-        ConfigError: If weights are missing.
     """
     import torch
     from transformers import AutoConfig, AutoModelForCausalLM
@@ -142,10 +131,7 @@ def _with_adapter(
             left, right = (adapter.pop(each).float() for each in pair)
             weight = weight + scale * (left @ right)
         yield name.removeprefix("base_model.model.").replace(".base_layer.", "."), weight
-    if adapter:
-        raise ConfigError(
-            f"{actor} has an adapter that is no product of two matrices: {min(adapter)}"
-        )
+    check(not adapter, f"{actor} has an adapter that is no product of two matrices: {[*adapter]}")
 
 
 def merged_weights(actor: Path) -> Iterator[tuple[str, torch.Tensor]]:
@@ -154,8 +140,7 @@ def merged_weights(actor: Path) -> Iterator[tuple[str, torch.Tensor]]:
     from torch.distributed.tensor import DTensor, Shard
 
     files = sorted(actor.glob("model_world_size_*_rank_0.pt"))
-    if len(files) != 1:
-        raise ConfigError(f"{actor}: found {len(files)} files model_world_size_*_rank_0.pt, not 1")
+    check(len(files) == 1, f"{actor}: {len(files)} files model_world_size_*_rank_0.pt, not 1")
     load = functools.partial(torch.load, map_location="cpu", weights_only=False)
     first = load(files[0])
     sharded = [each for each in first.values() if isinstance(each, DTensor)]
@@ -168,22 +153,18 @@ def merged_weights(actor: Path) -> Iterator[tuple[str, torch.Tensor]]:
             yield name, value
             continue
         placement = value.placements[-1]
+        if placement.is_replicate():
+            yield name, value.to_local()
+            continue
+        check(isinstance(placement, Shard), f"{actor}: {name} is placed as {placement}, no shard")
         parts = [each[name].to_local() for each in (first, *others)]
-        if isinstance(placement, Shard):
-            yield name, torch.cat(parts, dim=placement.dim)
-        elif placement.is_replicate():
-            yield name, parts[0]
-        else:
-            raise ConfigError(f"{actor}: {name} has the placement {placement}, expected a shard")
+        yield name, torch.cat(parts, dim=placement.dim)
 
 
 def model_card(run: Run, step: int, dtype: str) -> str:
     """Return the card: what was trained on what, how far, and what it scored; no paths."""
     base = Path(str(run.setting("actor_rollout_ref.model.path"))).name
-    rows = [row for row in run.rows if row["step"] <= step and accuracies(row)]
     facts = {
-        "method": run.method,
-        "base model": base,
         "steps": f"{step} of {run.setting('trainer.total_training_steps')}",
         "prompts per step": run.setting("data.train_batch_size"),
         "responses per prompt": run.setting("actor_rollout_ref.rollout.n"),
@@ -193,16 +174,12 @@ def model_card(run: Run, step: int, dtype: str) -> str:
         "dtype of these weights": dtype,
         **run.machine.get("version", {}),
     }
+    measured = [row for row in run.rows if row["step"] <= step and accuracies(row)]
+    for row in measured[:1] + measured[1:][-1:]:
+        for source, share in accuracies(row).items():
+            facts[f"{source} after step {row['step']:g}, without hints"] = f"{percent(share)} %"
     lines = ["---", "library_name: transformers", "pipeline_tag: text-generation", "---", ""]
     lines += [f"# {base}, trained with {run.method}", ""]
     lines += ["Prompts need no hint: hints were used in training only.", ""]
     lines += markdown(["", ""], [[name, str(value)] for name, value in facts.items()])
-    if rows:
-        first, last = accuracies(rows[0]), accuracies(rows[-1])
-        shown = [
-            [name, *(f"{percent(each[name])} %" if name in each else "-" for each in (first, last))]
-            for name in last
-        ]
-        lines += ["", "Accuracy on the problems of validation, without hints:", ""]
-        lines += markdown(["", *(f"step {row['step']:g}" for row in (rows[0], rows[-1]))], shown)
     return "\n".join([*lines, ""])

@@ -16,16 +16,15 @@ import logging
 import os
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, get_args
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict
 from tqdm import tqdm
 
 from recipe.run.arguments import Parser
 from recipe.run.ending import errors_in_one_line
-from recipe.run.errors import DataError
 from recipe.run.typed import finite, read_json
 from recipe.run.whole_file import whole_file
 from recipe.verify.answer import formats_asked_for
@@ -36,9 +35,7 @@ from recipe.verify.programs.tests import with_entry_point
 from recipe.verify.schema import UNGRADED, AnswerFormat, Item, Kind, Verdict
 
 _CHUNK_ROWS = 2048  # graded together: enough to keep all workers busy
-_EXCERPT_CHARS = 200
 _ADDED = ("score", "reason", "extracted", "basis", "ignored")
-_BAD = "bad rows"
 
 
 class _Row(BaseModel):
@@ -73,76 +70,53 @@ def main(argv: Sequence[str] | None = None) -> None:
     with VerifierPool(given.workers, given.timeout_s, options=options) as pool:
         counts = grade_file(pool, given.input, given.output)
     for kind in sorted({kind for kind, _ in counts}):
-        print(_summary(kind, {reason: n for (each, reason), n in counts.items() if each == kind}))
-    if not counts:
-        print("no rows")
+        reasons = {reason: count for (each, reason), count in counts.items() if each == kind}
+        listed = ", ".join(f"{name} {reasons[name]}" for name in sorted(reasons))
+        graded = sum(count for reason, count in reasons.items() if reason not in UNGRADED)
+        share = f"{reasons.get('correct', 0) / (graded or 1):.1%}"
+        total = sum(reasons.values())
+        print(f"{kind}: {total} rows, {graded} graded, {share} of these correct ({listed})")
     sys.exit(1 if any(reason in UNGRADED for _, reason in counts) else 0)
 
 
 def grade_file(pool: VerifierPool, source: Path, target: Path) -> Counter[tuple[str, str]]:
-    """Write the rows of a file with their verdicts; return how many have a kind and a reason.
-
-    Raises:
-        DataError: If no row can be graded; nothing is written then.
-    """
+    """Write the rows of a file with their verdicts; return how many have a kind and a reason."""
     counts: Counter[tuple[str, str]] = Counter()
-    fault = ""
     with source.open("rb") as lines, whole_file(target) as file:
-        rows = (_read_row(line, number) for number, line in enumerate(lines, 1) if line.strip())
-        for fields, item, verdict in tqdm(
-            _graded(pool, rows), unit=" rows", disable=None, desc="grading"
-        ):
-            result = {**fields, **{name: getattr(verdict, name) for name in _ADDED}}
-            file.write((json.dumps(result) + "\n").encode())
-            counts[item.kind if item else _BAD, verdict.reason] += 1
-            fault = fault or ("" if item else fields["message"])
-        if counts and counts.keys() <= {(_BAD, "error")}:
-            raise DataError(f"{source}: no row can be graded; {fault}")
+        read = (_read(line, number) for number, line in enumerate(lines, 1) if line.strip())
+        bar = iter(tqdm(read, unit=" rows", disable=None, desc="grading"))
+        while rows := list(itertools.islice(bar, _CHUNK_ROWS)):
+            sound = [(item, str(fields.get("id", ""))) for fields, item in rows if item]
+            items, names = [item for item, _ in sound], [name for _, name in sound]
+            verdicts = iter(pool.grade_many_blocking(items, names))
+            for fields, item in rows:
+                verdict = next(verdicts) if item else Verdict(0.0, "error")
+                result = {**fields, **{name: getattr(verdict, name) for name in _ADDED}}
+                file.write((json.dumps(result) + "\n").encode())
+                counts[item.kind if item else "bad rows", verdict.reason] += 1
     return counts
 
 
-def _graded(
-    pool: VerifierPool, rows: Iterator[tuple[dict[str, Any], Item | None]]
-) -> Iterator[tuple[dict[str, Any], Item | None, Verdict]]:
-    while chunk := list(itertools.islice(rows, _CHUNK_ROWS)):
-        sound = [(item, str(fields.get("id", ""))) for fields, item in chunk if item]
-        found = pool.grade_many_blocking([item for item, _ in sound], [name for _, name in sound])
-        verdicts = iter(found)
-        for fields, item in chunk:
-            yield fields, item, next(verdicts) if item else Verdict(0.0, "error")
-
-
-def _read_row(line: bytes, number: int) -> tuple[dict[str, Any], Item | None]:
+def _read(line: bytes, number: int) -> tuple[dict[str, Any], Item | None]:
     """Return what a line holds and what to grade of it; without, a ``message`` says why."""
+    fields: dict[str, Any] = {}
     try:
-        fields = read_json(line)
-        if not isinstance(fields, dict):
-            raise ValueError(f"expected a JSON object, got {type(fields).__name__}")
-    except ValueError as error:
-        text = line[:_EXCERPT_CHARS].decode("utf-8", "replace").strip()
-        return {"line": text, "message": f"line {number} is not JSON: {error}"}, None
-    try:
+        fields = dict(read_json(line))
         return fields, read_item(fields)
-    except ValidationError as error:
-        first = error.errors()[0]
-        fault = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
-    except ValueError as error:
-        fault = str(error)
-    return {**fields, "message": f"line {number}: {fault}"}, None
+    except (ValueError, TypeError) as error:  # pydantic's are among them
+        return {**fields, "message": f"line {number}: {' '.join(str(error).split())}"}, None
 
 
-def read_item(fields: Mapping[str, Any]) -> Item:
+def read_item(fields: dict[str, Any]) -> Item:
     """Return what to grade of a row; ``ValueError`` where something is wrong or missing."""
     row = _Row.model_validate(fields)
-    if row.tests and row.kind != "program":
-        raise ValueError(f"kind={row.kind} has tests; give answer, or kind=program")
     answer = str(row.answer)
     if row.tests:
         parts = [row.test_imports, row.tests]
         lines = [each for part in parts for each in ([part] if isinstance(part, str) else part)]
         answer = with_entry_point("\n".join(lines), row.entry_point)
-    if not answer.strip():
-        raise ValueError("answer is empty; give the gold answer")
+    if not answer.strip() or bool(row.tests) and row.kind != "program":
+        raise ValueError(f"kind={row.kind}: give the gold answer, or tests of a program")
     if row.kind == "choice" and not read_letter(answer):
         raise ValueError(f"answer={answer!r} must be one letter")
     # A column of this name that is no conversation says nothing.
@@ -150,11 +124,3 @@ def read_item(fields: Mapping[str, Any]) -> Item:
     asked = formats_asked_for(row.prompt if is_turns or isinstance(row.prompt, str) else "")
     truncated = bool(row.is_truncated)
     return Item(row.response, answer, truncated, row.kind, row.problem, asked=asked)
-
-
-def _summary(kind: str, reasons: dict[str, int]) -> str:
-    total = sum(reasons.values())
-    graded = total - sum(reasons.get(reason, 0) for reason in UNGRADED)
-    listed = ", ".join(f"{name} {reasons[name]}" for name in sorted(reasons))
-    share = f"{reasons.get('correct', 0) / graded:.1%} of those graded" if graded else "none graded"
-    return f"{kind}: {total} rows, {graded} graded, correct {share} ({listed})"

@@ -3,8 +3,8 @@
 main_prepare.py hints IN.parquet OUT.parquet --model NAME [--url http://localhost:8000/v1]
 
 A local model is served by `vllm serve MODEL`. The same command continues after a stop or a failure:
-responses are kept in --cache. --api-key-env names the environment variable that holds the key of
-an endpoint.
+responses are kept in OUT.answers. --api-key-env names the environment variable that holds the key
+of an endpoint.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from tqdm import tqdm
 
-from recipe.hint.hints.base import HintResult, HintSource, WrittenText
+from recipe.hint.hints.base import HintSource, WrittenText
 from recipe.hint.hints.leak import Equal, find_leaks, graded_equal
 from recipe.hint.methods import RELEASED
 from recipe.hint.prompt import Message
@@ -34,8 +34,6 @@ from recipe.run.arguments import Parser
 from recipe.run.errors import DataError
 from recipe.run.typed import finite
 from recipe.verify.pool.workers import VerifierPool
-
-logger = logging.getLogger(__name__)
 
 _NUMBERS = ("max_level", "max_tokens", "temperature", "top_p", "attempts", "seed")
 _FAILED = "generation_failed"  # nothing is wrong with the problem: asking again may help
@@ -53,7 +51,6 @@ def main(argv: Sequence[str]) -> None:
     parser.add_argument("--url", dest="base_url", default="http://localhost:8000/v1")
     parser.add_argument("--api-key-env", metavar="NAME", help="variable that holds the key")
     parser.add_argument("--per-prompt", dest="num_ladders", type=int, default=1, metavar="N")
-    parser.add_argument("--cache", dest="cache_dir", help="of responses (default: OUT.answers)")
     parser.add_argument("--prompts", metavar="FILE.yaml", help="other texts, as in hint.prompts")
     parser.add_argument("--body", type=json.loads, default={}, metavar="JSON", help="more fields")
     defaults = HintSettings()
@@ -67,12 +64,12 @@ def main(argv: Sequence[str]) -> None:
 
     in_path, out_path = given.pop("input"), given.pop("output")
     check_target(out_path)
-    given["cache_dir"] = given["cache_dir"] or str(out_path.with_suffix(".answers"))
     of_hints = {name: given.pop(name) for name in (*_NUMBERS, "prompts")}
-    settings = read_settings({"source": "teacher", "teacher": given, **of_hints})
-    method = build_method({"method": RELEASED[0]}, settings)
+    teacher = {**given, "cache_dir": str(out_path.with_suffix(".answers"))}
+    settings = read_settings({"source": "teacher", "teacher": teacher, **of_hints})
     if warning := check_teacher(settings.teacher, os.environ):
-        logger.warning(warning)
+        logging.warning(warning)
+    method = build_method({"method": RELEASED[0]}, settings)
     source = build_source(settings, read_texts(settings), method, tokenizer=None)
     assert source is not None
     sizes = settings.max_level, settings.teacher.num_ladders
@@ -89,13 +86,10 @@ async def write_offline_hints(
     per_prompt: int,
     equal: Equal,
 ) -> str:
-    """Ask for ``per_prompt`` sets of hints per problem and write the file with their columns.
+    """Ask for ``per_prompt`` sets of hints per problem; write the file; return what to print.
 
     A column holds a text, or with ``per_prompt`` above 1 a list in which text i of every level is
     of one set; null (or empty) without hints. All other columns stay as they are stored.
-
-    Returns:
-        Lines for the end of the command.
 
     Raises:
         DataError: If the input breaks the contract, or the endpoint failed; no file is written.
@@ -106,7 +100,7 @@ async def write_offline_hints(
 
     problems, table = read_problems(in_path), pq.read_table(in_path)
     asks = [(problem, number) for problem in problems for number in range(per_prompt)]
-    results: list[HintResult] = []
+    results = []
     with tqdm(desc="hints", total=len(asks), unit=" sets", delay=2, disable=None) as bar:
         for start in range(0, len(asks), _NUM_ASKED):
             some = asks[start : start + _NUM_ASKED]
@@ -121,9 +115,22 @@ async def write_offline_hints(
             f"{in_path}: {missing} of {len(asks)} sets of hints are missing, so no file is "
             f"written; the first: {failed[0]}. The same command continues from here"
         )
-    results_P = [results[at : at + per_prompt] for at in range(0, len(results), per_prompt)]
-    write_table(_with_columns(table, results_P, max_level, is_list=per_prompt > 1), out_path)
-    hints_P = [[hint for each in found for hint in each.hint_levels.hints_L] for found in results_P]
+    names = enumerate(table.column_names)
+    table = table.select([n for n, name in names if not name.startswith(HINT_COLUMN_PREFIX)])
+    ladders = [each.hint_levels for each in results]
+    ladders_P = [ladders[at : at + per_prompt] for at in range(0, len(ladders), per_prompt)]
+    for level in range(1, max_level + 1):
+        # Half of a surrogate pair is replaced: no file of text can hold it.
+        texts_P = [
+            [each.at(level).encode("utf-8", "replace").decode() for each in some if each.hints_L]
+            for some in ladders_P
+        ]
+        kind, cells = pa.list_(pa.string()), texts_P
+        if per_prompt == 1:
+            kind, cells = pa.string(), [next(iter(texts), None) for texts in texts_P]
+        table = table.append_column(HINT_COLUMN.format(level=level), pa.array(cells, kind))
+    write_table(table, out_path)
+    hints_P = [[hint for each in some for hint in each.hints_L] for some in ladders_P]
     num_leaking = 0
     for problem, hints in zip(problems, hints_P, strict=True):
         num_leaking += sum(map(bool, await find_leaks(hints, problem, equal)))
@@ -135,22 +142,3 @@ async def write_offline_hints(
         f"sets of hints: {counts}; {calls} requests, {tokens} tokens of responses\n"
         f"{num_leaking} of {sum(map(len, hints_P))} hints hold the final answer"
     )
-
-
-def _with_columns(
-    table: pa.Table, results_P: Sequence[Sequence[HintResult]], max_level: int, is_list: bool
-) -> pa.Table:
-    """Return the table with its hint columns replaced; all others keep their types and bytes."""
-    names = enumerate(table.column_names)
-    table = table.select([n for n, name in names if not name.startswith(HINT_COLUMN_PREFIX)])
-    sets_P = [[each.hint_levels for each in results] for results in results_P]
-    kind = pa.list_(pa.string()) if is_list else pa.string()
-    for level in range(1, max_level + 1):
-        # Half of a surrogate pair is replaced: no file of text can hold it.
-        texts_P = [
-            [each.at(level).encode("utf-8", "replace").decode() for each in sets if each.hints_L]
-            for sets in sets_P
-        ]
-        cells = texts_P if is_list else [next(iter(texts), None) for texts in texts_P]
-        table = table.append_column(HINT_COLUMN.format(level=level), pa.array(cells, kind))
-    return table

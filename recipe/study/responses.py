@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +15,10 @@ from pydantic import ConfigDict, TypeAdapter
 from pydantic.dataclasses import dataclass
 
 from recipe.run.errors import DataError
-from recipe.run.whole_file import append_lines, drop_fragment
 from recipe.verify.maths.reading import vote_key
 from recipe.verify.schema import Reason
 
 SETTINGS = "settings.json"
-CLOCK = "clock.json"  # benchmark -> seconds of all starts
 # Reasons of an answer that was read and graded; all others say why there is nothing to compare.
 GRADED = frozenset({"correct", "wrong", "too_slow", "unsupported"})
 
@@ -50,23 +48,18 @@ class GradedResponse:
 
     @property
     def answer_key(self) -> str:
-        r"""What equal answers share, for a vote; empty when there is no graded answer.
-
-        Numbers by value (``0.5`` and ``\frac{1}{2}``), all else by its tokens.
-        """
+        r"""What equal answers share, for a vote: ``0.5`` and ``\frac{1}{2}``; else empty."""
         return vote_key(self.extracted) if self.reason in GRADED else ""
 
 
 _ADAPTER = TypeAdapter(GradedResponse)
 # Problem id -> its K responses, both in order, so that equal responses give equal floats.
 Groups = dict[str, tuple[GradedResponse, ...]]
-# (benchmark, problem id) -> the numbers of the responses that are on disk.
-Done = dict[tuple[str, str], set[int]]
 
 
-def read_kept(folder: Path, name: str) -> dict[str, Any]:
-    """Return ``settings.json``, what an evaluation drew with, or ``clock.json``; empty without."""
-    path = folder / name
+def read_kept(folder: Path) -> dict[str, Any]:
+    """Return ``settings.json``, what an evaluation drew with; empty without."""
+    path = folder / SETTINGS
     return json.loads(path.read_text("utf-8")) if path.exists() else {}
 
 
@@ -75,35 +68,19 @@ def response_path(folder: Path, benchmark: str) -> Path:
     return folder / "samples" / f"{benchmark.replace('/', '__')}.jsonl"
 
 
-def append_responses(folder: Path, benchmark: str, rows: Sequence[dict[str, Any]]) -> None:
-    """Write the rows of one problem at once and hand them to the disk.
-
-    Half of a surrogate pair becomes ``?``: it is no JSON for other readers than Python's.
-    """
-    lines = (json.dumps(row, ensure_ascii=False).encode("utf-8", "replace") for row in rows)
-    append_lines(response_path(folder, benchmark), lines)
-
-
 def read_responses(folder: Path) -> dict[str, list[GradedResponse]]:
-    """Read all responses below ``RUN/evaluation``, by benchmark; the texts are dropped."""
+    """Read all responses below ``RUN/evaluation``, by benchmark; the texts are dropped.
+
+    A last line without its end, which a kill leaves, is none.
+    """
     responses: defaultdict[str, list[GradedResponse]] = defaultdict(list)
     for path in sorted((folder / "samples").glob("*.jsonl")):
         with open(path, "rb") as lines:
-            for response in map(_ADAPTER.validate_json, lines):
-                responses[response.benchmark].append(response)
+            for line in lines:
+                if line.endswith(b"\n"):
+                    response = _ADAPTER.validate_json(line)
+                    responses[response.benchmark].append(response)
     return dict(responses)
-
-
-def resume_responses(folder: Path) -> Done:
-    """Take off the lines that a kill has cut, and return what is on disk already."""
-    for path in (folder / "samples").glob("*.jsonl"):
-        with open(path, "rb+") as file:
-            drop_fragment(file)
-    done: defaultdict[tuple[str, str], set[int]] = defaultdict(set)
-    for benchmark, responses in read_responses(folder).items():
-        for response in responses:
-            done[benchmark, response.id].add(response.sample)
-    return dict(done)
 
 
 def complete_groups(
@@ -117,9 +94,8 @@ def complete_groups(
     found: dict[str, list[GradedResponse]] = {name: [] for name in ids}
     for response in sorted(responses, key=lambda each: each.sample):
         found.setdefault(response.id, []).append(response)
-    numbers = list(range(num_responses))
     for name, group in found.items():
-        if [each.sample for each in group] != numbers:
+        if [each.sample for each in group] != list(range(num_responses)):
             raise DataError(
                 f"problem {name!r} does not have the responses 0 to {num_responses - 1} once each; "
                 f"the same command draws missing ones, another trainer.experiment_name starts a "

@@ -26,9 +26,7 @@ from recipe.study.estimators import (
     turn_metrics,
 )
 from recipe.study.responses import (
-    CLOCK,
     GRADED,
-    SETTINGS,
     Groups,
     complete_groups,
     read_kept,
@@ -42,7 +40,7 @@ PAPER_GROUPS: dict[str, tuple[str, ...]] = {
     "in_distribution": ("aime24", "aime25", "amc23", "math500", "minerva", "olympiadbench"),
     "out_of_distribution": ("gpqa_diamond", "mmlu_pro"),
 }
-_NOT_AVERAGED = {"problems", "samples", "timeouts", "errors", "reasons", "wall_s", "turns"}
+_NOT_AVERAGED = {"problems", "samples", "timeouts", "errors", "reasons", "turns"}
 FORMAT = 1
 _RESULTS = "results.json"
 _SAMPLING = ("temperature", "top_p", "top_k", "max_tokens", "seed")
@@ -147,7 +145,7 @@ def write_results(
     }
     sampling = {name: settings[name] for name in _SAMPLING if name in settings}
     head = {"model": settings["model"], "sampling": sampling, "num_samples": num_responses}
-    results = _results(head, groups, read_kept(folder, CLOCK))
+    results = _results(head, groups)
     write_whole(folder / "table.md", "\n".join(evaluation_table(results)) + "\n")
     # Last: if it exists, so does the table.
     write_whole(folder / _RESULTS, json.dumps(results, indent=1, allow_nan=False) + "\n")
@@ -178,12 +176,11 @@ def recompute(folder: str | Path) -> tuple[dict[str, Any], list[str]]:
     """Compute every number of a finished evaluation again, from the response files alone.
 
     Returns:
-        The content that ``results.json`` should have (wall times are taken over), and one line for
-        each number of it that differs; none when all are equal.
+        The content that ``results.json`` should have, and one line for each number of it that
+        differs; none when all are equal.
     """
     stored, groups = read_evaluation(folder)
-    wall_s = {name: each["wall_s"] for name, each in stored["benchmarks"].items()}
-    results = _results(stored, groups, wall_s)
+    results = _results(stored, groups)
     before, after = dict(_leaves(stored)), dict(_leaves(results))
     lines = []
     for name in {**before, **after}:
@@ -204,14 +201,8 @@ def _leaves(node: Any, place: str = "") -> Iterator[tuple[str, Any]]:
         yield from _leaves(value, f"{place}.{key}" if place else key)
 
 
-def _results(
-    head: Mapping[str, Any], groups: Mapping[str, Groups], wall_s: Mapping[str, float]
-) -> dict[str, Any]:
-    num_responses = head["num_samples"]
-    summaries = {
-        name: summarise(each, num_responses) | {"wall_s": float(wall_s.get(name, 0.0))}
-        for name, each in groups.items()
-    }
+def _results(head: Mapping[str, Any], groups: Mapping[str, Groups]) -> dict[str, Any]:
+    summaries = {name: summarise(each, head["num_samples"]) for name, each in groups.items()}
     kept = {name: head[name] for name in ("model", "sampling", "num_samples")}
     macro = macro_averages(summaries)
     return {"format": FORMAT, **kept, "benchmarks": summaries, "macro": macro}
@@ -223,7 +214,7 @@ def evaluation_table(results: Mapping[str, Any]) -> list[str]:
     avg = f"avg@{num_responses}"
     shown_k = [f"pass@{k}" for k in budgets(num_responses) if k > 1]  # pass@1 is avg
     head = ["benchmark", "problems", avg, "95 %", *shown_k, f"maj@{num_responses}", "truncated"]
-    head += ["no answer", "timeouts", "errors", "tokens", "minutes"]
+    head += ["no answer", "timeouts", "errors", "tokens"]
     titles = {group: f"{group.replace('_', '-')} average" for group in macro}
     complete = {titles[name]: each for name, each in macro.items() if not each["missing"]}
     rows = [
@@ -235,7 +226,6 @@ def evaluation_table(results: Mapping[str, Any]) -> list[str]:
             *(percent(each[share]) for share in (*shown_k, "maj", "truncated", "no_answer")),
             *(str(each.get(count, "")) for count in ("timeouts", "errors")),
             f"{each['response_tokens']:.0f}",
-            f"{each['wall_s'] / 60:.1f}" if "wall_s" in each else "",
         ]
         for name, each in {**benchmarks, **complete}.items()
     ]
@@ -329,8 +319,7 @@ def compare_runs(first: Path, second: Path, *, should_intersect: bool = False) -
         if names:
             notes.append(f"only in {letter}: {', '.join(sorted(names))}")
     drawn = [
-        run["sampling"] | read_kept(folder, SETTINGS)
-        for run, folder in zip((a, b), folders, strict=True)
+        run["sampling"] | read_kept(folder) for run, folder in zip((a, b), folders, strict=True)
     ]
     notes += _differing(*drawn)
     head = ["benchmark", "problems", f"A avg@{a['num_samples']}", f"B avg@{b['num_samples']}"]
