@@ -145,7 +145,9 @@ def summary_of(rows: Sequence[Row]) -> dict[str, Any]:
 
 def _arm(steps: Mapping[int, Row], base: Mapping[int, Row]) -> dict[str, Any]:
     names = next(iter(steps.values())).keys() - {"arm", "round", "is_counted"}
-    result = {name: statistics.fmean(step[name] for step in steps.values()) for name in names}
+    result: dict[str, Any] = {
+        name: statistics.fmean(step[name] for step in steps.values()) for name in names
+    }
     result["tokens_per_s"] = result["tokens"] / result["rollout_s"]
     result["unresolved_share"] = result["unresolved"] / (result["level0"] or 1)
     keys = {"rollout": "rollout_s", "token": "tokens", "step": "step_s"}

@@ -82,7 +82,6 @@ def merge_model(config: DictConfig) -> None:
     config.actor_rollout_ref.model.path = str(target)
     if model_files(checkpoint)[1]:
         return
-    shutil.rmtree(target, ignore_errors=True)  # of an earlier version, without the adapter
     command = [sys.executable, "-m", "recipe.hint.main_export", str(checkpoint), str(target)]
     # Not in the repository's root, whose folders would shadow installed packages.
     code = start_child(command, env=os.environ, cwd=checkpoint).wait()
@@ -153,12 +152,12 @@ def merged_weights(actor: Path) -> Iterator[tuple[str, torch.Tensor]]:
             yield name, value
             continue
         placement = value.placements[-1]
-        if placement.is_replicate():
-            yield name, value.to_local()
-            continue
-        check(isinstance(placement, Shard), f"{actor}: {name} is placed as {placement}, no shard")
         parts = [each[name].to_local() for each in (first, *others)]
-        yield name, torch.cat(parts, dim=placement.dim)
+        if isinstance(placement, Shard):
+            yield name, torch.cat(parts, dim=placement.dim)
+        else:
+            check(placement.is_replicate(), f"{actor}: {name} is placed as {placement}, no shard")
+            yield name, parts[0]
 
 
 def model_card(run: Run, step: int, dtype: str) -> str:

@@ -67,9 +67,9 @@ def main(argv: Sequence[str]) -> None:
     of_hints = {name: given.pop(name) for name in (*_NUMBERS, "prompts")}
     teacher = {**given, "cache_dir": str(out_path.with_suffix(".answers"))}
     settings = read_settings({"source": "teacher", "teacher": teacher, **of_hints})
+    method = build_method({"method": RELEASED[0]}, settings)
     if warning := check_teacher(settings.teacher, os.environ):
         logging.warning(warning)
-    method = build_method({"method": RELEASED[0]}, settings)
     source = build_source(settings, read_texts(settings), method, tokenizer=None)
     assert source is not None
     sizes = settings.max_level, settings.teacher.num_ladders

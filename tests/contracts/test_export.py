@@ -40,7 +40,7 @@ def write_checkpoint(folder, model, num_ranks):
             )
         torch.save(parts, actor / f"model_world_size_{num_ranks}_rank_{rank}.pt")
         distributed.destroy_process_group()
-    (folder / "COMPLETE").write_text("2\n")
+    (folder / "COMPLETE").write_text('{"bytes": {}}')
     (folder.parents[1] / "metrics.jsonl").write_text("")
 
 
@@ -122,7 +122,6 @@ def test_an_adapter_is_added_to_the_weights_of_an_export_and_of_a_merge(tmp_path
     name = "model.layers.1.self_attn.q_proj.weight"
     assert (exported[name] - trained.state_dict()[name]).abs().max() > 0.1
 
-    (checkpoint / "merged/lora_adapter").mkdir(parents=True)  # of an earlier version: not taken
     assert merge(checkpoint) == f"{checkpoint}/merged"
     merged = AutoModelForCausalLM.from_pretrained(checkpoint / "merged").state_dict()
     assert torch.equal(merged[name], exported[name].to(torch.bfloat16))
@@ -162,7 +161,7 @@ def test_a_merge_that_fails_is_told(tmp_path, monkeypatch):
     checkpoint = tmp_path / "global_step_5"
     (checkpoint / "actor/huggingface").mkdir(parents=True)
     (checkpoint / "actor/fsdp_config.json").write_text("{}")
-    (checkpoint / "COMPLETE").write_text("2\n")
+    (checkpoint / "COMPLETE").write_text('{"bytes": {}}')
     monkeypatch.setattr(sys, "executable", "/bin/false")
     with pytest.raises(ConfigError, match="cannot be merged: exit code 1"):
         merge(checkpoint)

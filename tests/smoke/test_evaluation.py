@@ -5,11 +5,9 @@ import json
 import pytest
 from runs import ROOT, train
 
-from recipe.hint.schema import Response
 from recipe.problems.columns import read_problems
-from recipe.study.draw import evaluation_settings, response_row, write_settings
-from recipe.study.responses import append_responses, response_path
-from recipe.verify.schema import Verdict
+from recipe.study.evaluate import evaluation_settings, write_settings
+from recipe.study.responses import response_path
 
 SETTINGS = ("trainer.eval_only=true", f"data.val_files={ROOT / 'data/tiny/val_easy.parquet'}")
 
@@ -30,14 +28,14 @@ def test_an_evaluation_draws_what_a_killed_one_left_and_keeps_what_it_had(tmp_pa
     folder = tmp_path / "run" / "evaluation"
     config = composed("hardware=laptop", *SETTINGS)
     write_settings(folder, evaluation_settings(config))
-    response, verdict = Response([1], [0.0], "kept", False), Verdict(1.0, "correct", "7")
-    for number, problem in enumerate(read_problems(path)[:41]):
-        rows = [
-            response_row(problem, each, each, response, verdict)
-            | {"prompt_tokens": 9, "seconds": 0.5}
-            for each in range(4 if number < 40 else 3)
-        ]
-        append_responses(folder, "tiny/easy", rows)
+    verdict = {"score": 1.0, "reason": "correct", "extracted": "7", "basis": "", "ignored": ""}
+    response = {"response": "kept", "response_tokens": 1, "is_truncated": False}
+    cost = {"prompt_tokens": 9, "seconds": 0.5}
+    with open(response_path(folder, "tiny/easy"), "w") as file:
+        for number, problem in enumerate(read_problems(path)[:41]):
+            for each in range(4 if number < 40 else 3):
+                key = {"benchmark": "tiny/easy", "id": problem.id, "sample": each, "seed": each}
+                file.write(json.dumps({**key, **verdict, **response, **cost}) + "\n")
     before, num_before = samples_of(folder.parent)
     assert num_before == 163
     with open(response_path(folder, "tiny/easy"), "a") as file:

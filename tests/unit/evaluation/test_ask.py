@@ -109,31 +109,21 @@ def test_a_method_with_turns_is_asked_for_its_turns():
     assert [each["prompt"] for each in found["rounds"]] == ["bare", "revise"]
     assert [turn["parent"] for turn in found["rounds"][1]["turns"]] == [[0, 0], [0, 1], [0, 2]]
     lines = asked_lines(found)
-    assert "solver, revise: 2 of 3 right" in lines
-    # 0 -> 1, 1 -> 1, 1 -> 0: conversations that end well come first.
-    assert [line.strip() for line in lines if ", then " in line] == [
-        "1 x wrong, then correct",
-        "1 x correct, then correct",
-        "1 x correct, then wrong",
-    ]
-    assert sum("solver (" in line for line in lines) == 4
-    assert sum("solver (" in line for line in asked_lines(found, shows_all=True)) == 6
+    start = lines.index("solver, revise: 2 of 3 right")
+    assert [line for line in lines[start:] if " x " in line] == ["  2 x correct", "  1 x wrong"]
 
 
 def test_the_lines_show_the_hint_and_one_answer_of_each_verdict_right_ones_first():
     lines = asked_lines(asked(METHODS["sage"], NEVER)[0])
     start = lines.index("level 2: 2 of 3 right")
-    assert lines[start : start + 6] == [
-        *("level 2: 2 of 3 right", "  hint", "    think. add", "  2 x correct"),
-        *("  solver (3 tokens)", "    2:1"),
-    ]
+    shown = ["level 2: 2 of 3 right", "  hint", "    think. add", "  2 x correct", "    2:1"]
+    assert lines[start : start + 5] == shown
     found, _ = asked(METHODS["grpo"], {0: [0, 0, "truncated", 0, "no_answer", 1]})
     lines = asked_lines(found)
     assert [line for line in lines if " x " in line] == [
         *("  1 x correct", "  3 x wrong", "  1 x truncated", "  1 x no_answer")
     ]
     assert lines[-1] == "  1 x no_answer" and lines[-2] == "  1 x truncated"
-    assert asked_lines(found, shows_all=True).count("  1 x wrong") == 3
 
 
 def test_text_of_a_model_cannot_act_on_the_terminal():
@@ -171,12 +161,9 @@ def driven(composed, tmp_path, monkeypatch):
     write_rows([make_row("What is 1+1?", "2", solution="Count on.", row_id="q")], file)
 
     def driven(engine, script, *settings):
-        replicas = SimpleNamespace(
-            builder=SimpleNamespace(grader=Grader()),
-            worker=SimpleNamespace(tokenizer=None),
-            engine=contextmanager(lambda *_: (yield engine)),
-        )
-        monkeypatch.setattr(evaluate, "start_replicas", lambda *_: replicas)
+        engine.grader, worker = Grader(), SimpleNamespace(tokenizer=None)
+        start = contextmanager(lambda *_: (yield engine, worker))
+        monkeypatch.setattr(evaluate, "served_engine", start)
         with served(script) as server:
             config = composed(
                 *("hardware=laptop", f"hint.run_dir={tmp_path}", f"data.val_files=[{file}]"),

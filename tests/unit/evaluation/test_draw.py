@@ -2,37 +2,31 @@
 
 import asyncio
 import json
-from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import ray
+from fakes import OneByOne
 from fakes import problem as a_problem
 from omegaconf import OmegaConf
 from ray.exceptions import ActorDiedError
 from talks import TurnEngine
 
+from recipe.hint.methods import Method
+from recipe.hint.prompt import Texts
+from recipe.hint.rollout import RolloutParts
 from recipe.hint.schema import Response
-from recipe.hint.settings import evaluated_method, method_defaults
+from recipe.hint.settings import HintSettings, evaluated_method, method_defaults
 from recipe.problems.columns import read_problems
 from recipe.problems.schema import Problem
 from recipe.run.errors import ConfigError, HintError, TeacherSilentError
-from recipe.run.run_folder import RunFolder
 from recipe.run.watchdog import Watchdog
 from recipe.study import evaluate
-from recipe.study.draw import (
-    Job,
-    check_settings_unchanged,
-    draw_responses,
-    evaluation_settings,
-    graded_rows,
-    missing_jobs,
-    played_rows,
-    write_settings,
-)
-from recipe.study.responses import response_path, resume_responses
+from recipe.study.draw import Job, draw_responses, graded_rows, missing_jobs
+from recipe.study.evaluate import check_settings_unchanged, evaluation_settings, write_settings
+from recipe.study.responses import response_path
 from recipe.study.results import recompute
 from recipe.verify.schema import Verdict
 
@@ -44,43 +38,41 @@ def problem(name, source="tiny/easy"):
     return Problem(name, messages, name, f"solution of {name}", "7", data_source=source)
 
 
-class Engine:
+class Engine(OneByOne):
     """Answers with the seed it was given, odd ones rightly; is gone after ``limit`` requests."""
 
-    def __init__(self, n=4, limit=10**6, is_seeded=True):
-        self.group_size = n
-        self.limit = limit
-        self.is_seeded = is_seeded
+    def __init__(self, n=4, limit=10**6, silent=""):
+        self.group_size, self.limit, self.silent = n, limit, silent
         self.shown = []
 
     def render(self, messages, **_):
         self.shown.append(tuple(messages))
         return [1, 2, 3]
 
-    async def sample_each(self, prompts, seeds, rows):
+    async def sample(self, prompt_ids, seed, rows, sampling):
         self.limit -= 1
         if self.limit < 0:
             raise RuntimeError("the replica is gone")
-        [seed] = seeds
-        return [[Response([1, 2], [0.0, 0.0], str(seed + k), k == 0) for k in rows]]
+        name = self.shown[-1][-1]["content"]
+        await asyncio.sleep(0)
+        if name in self.silent:
+            raise TeacherSilentError("guide")
+        return [Response([1, 2], [0.0, 0.0], str(seed + k), k == 0) for k in rows]
 
     async def grade(self, problem, responses_G):
         is_odd_G = [int(each.text) % 2 for each in responses_G]
         return [Verdict(float(odd), "correct" if odd else "wrong") for odd in is_odd_G]
 
 
-def draw(folder, problems, *, engine=None, done=None, concurrency=2):
+def draw(folder, problems, *, engine=None, concurrency=1, **settings):
+    """Draw what is missing; return what the engine was shown, by the problems' texts."""
     (folder / "samples").mkdir(parents=True, exist_ok=True)
     engine = engine or Engine(3)
-    drawing = draw_responses(
-        missing_jobs(problems, engine.group_size, done or {}),
-        partial(graded_rows, engine=engine, seed=1),
-        folder=folder,
-        concurrency=concurrency,
-        say=lambda _: None,
-    )
-    asyncio.run(drawing)
-    return engine
+    parts = RolloutParts(Method(), None, engine, HintSettings(**settings), Texts())
+    jobs = missing_jobs(problems, engine.group_size, folder)
+    how = {"folder": folder, "concurrency": concurrency, "say": lambda _: None}
+    asyncio.run(draw_responses(jobs, parts, **how))
+    return engine.shown
 
 
 def rows_of(folder, benchmark="tiny/easy"):
@@ -88,15 +80,19 @@ def rows_of(folder, benchmark="tiny/easy"):
 
 
 def test_every_problem_gets_k_responses_to_its_own_conversation_with_seeds_of_their_own(tmp_path):
-    engine = draw(tmp_path, [problem("a"), problem("bb")])
+    shown = draw(tmp_path, [problem("a"), problem("bb")])
     rows = rows_of(tmp_path)
     assert sorted((row["id"], row["sample"]) for row in rows) == [
         (name, sample) for name in ("a", "bb") for sample in (0, 1, 2)
     ]
     assert len({row["seed"] for row in rows}) == 6
-    assert engine.shown == [problem("a").messages, problem("bb").messages]  # no solution, no hint
-    draw(tmp_path, [problem("c", "other")], engine=Engine(3, is_seeded=False))
-    assert [row["seed"] for row in rows_of(tmp_path, "other")] == [None] * 3
+    assert [row["response"] for row in rows] == [str(row["seed"]) for row in rows]
+    assert all(row["score"] == row["seed"] % 2 and "facts" not in row for row in rows)
+    assert shown == [problem("a").messages, problem("bb").messages]  # no solution, no hint
+    draw(tmp_path, [problem("a", "other")])  # an id of two benchmarks
+    draw(tmp_path, [problem("c", "third")], seeded_sampling=False)
+    assert {row["seed"] for row in rows_of(tmp_path, "other")}.isdisjoint(r["seed"] for r in rows)
+    assert [row["seed"] for row in rows_of(tmp_path, "third")] == [None] * 3
 
 
 def test_a_line_that_a_kill_cut_is_drawn_again_with_the_seed_it_would_have_had(tmp_path):
@@ -104,62 +100,40 @@ def test_a_line_that_a_kill_cut_is_drawn_again_with_the_seed_it_would_have_had(t
     whole = {row["sample"]: row["seed"] for row in rows_of(tmp_path)}
     path = response_path(tmp_path, "tiny/easy")
     path.write_bytes(path.read_bytes()[:-20])
-    done = resume_responses(tmp_path)
-    assert done == {("tiny/easy", "a"): {0, 1}}
-    draw(tmp_path, [problem("a")], done=done)
+    assert missing_jobs([problem("a")], 3, tmp_path) == [Job(problem("a"), [2])]
+    draw(tmp_path, [problem("a")])
     assert {row["sample"]: row["seed"] for row in rows_of(tmp_path)} == whole
 
 
-def leaving_out(folder, names, silent, *, done=None, concurrency=1):
-    """Draw a response of each; the teacher refuses all of ``silent`` at once."""
-    (folder / "samples").mkdir(exist_ok=True)
-    asked = []
-
-    async def rows(job):
-        asked.append(job.problem.id)
-        if job.problem.id in silent:
-            raise TeacherSilentError("guide")
-        await asyncio.sleep(0.001)
-        return await graded_rows(job, engine=Engine(1), seed=1)
-
-    jobs, how = missing_jobs([problem(name) for name in names], 1, done or {}), {"say": len}
-    drawing = draw_responses(jobs, rows, folder=folder, concurrency=concurrency, **how)
-    try:
-        asyncio.run(drawing)
-    except (HintError, ExceptionGroup) as error:
-        return asked, str(getattr(error, "exceptions", [error])[0])
-    return asked, ""
-
-
 def test_a_problem_that_the_teacher_refuses_is_told_at_the_end_and_the_others_are_kept(tmp_path):
-    asked, told = leaving_out(tmp_path, "abcdef", "bcde")
-    assert asked == list("abcdef") and [row["id"] for row in rows_of(tmp_path)] == ["a", "f"]
-    assert told.startswith("the teacher left turns of 4 of 6 problems unanswered, such as 'b'")
-    # 4 of 6 are missing; the endpoint answers now.
-    asked, told = leaving_out(tmp_path, "abcdef", "", done=resume_responses(tmp_path))
-    assert (asked, told) == (list("bcde"), "")
-    # One that answers nobody is not asked about every problem.
-    names = [f"p{number:02}" for number in range(50)]
-    asked, told = leaving_out(tmp_path, names, names, concurrency=20)
-    assert len(asked) < 50 and told.startswith("the teacher gave no answer")
+    problems = [problem(name) for name in "abcdef"]
+    told = "the teacher left turns of 4 of 6 problems unanswered, such as 'b'"
+    with pytest.raises(HintError, match=told):
+        draw(tmp_path, problems, engine=Engine(1, silent="bcde"))
+    assert [row["id"] for row in rows_of(tmp_path)] == ["a", "f"]
+    asked = draw(tmp_path, problems, engine=Engine(1))  # the endpoint answers now
+    assert [messages[-1]["content"] for messages in asked] == list("bcde")
+
+
+def test_an_endpoint_that_answers_nobody_is_not_asked_about_every_problem(tmp_path):
+    problems, engine = [problem("a" * n) for n in range(1, 60)], Engine(1, silent="a" * 60)
+    with pytest.raises(ExceptionGroup, match="TaskGroup"):
+        draw(tmp_path, problems, engine=engine, concurrency=20)
+    assert len(engine.shown) < 50
 
 
 # -- what the responses depend on
 
 
-def drawing():
+def drawing(method="grpo", **score):
     """The settings of an evaluation."""
-    rollout = {
-        "val_kwargs": {"n": 4, "temperature": 1.0, "top_p": 1.0, "top_k": -1},
-        "response_length": 8,
-        "dtype": "bfloat16",
-    }
-    return OmegaConf.create(
-        {
-            "hint": {"seed": 1, "seeded_sampling": True},
-            "actor_rollout_ref": {"model": {"path": "base"}, "rollout": rollout},
-        }
-    )
+    hint = {**method_defaults()["hint"], "seed": 5, "seeded_sampling": True}
+    hint["score"] = {**hint["score"], **score}
+    sampling = {"n": 4, "temperature": 1.0, "top_p": 1.0, "top_k": -1}
+    rollout = {"val_kwargs": sampling, "response_length": 8, "dtype": "bfloat16"}
+    model = {"model": {"path": "base"}, "rollout": rollout}
+    trainer = {"method": method}
+    return OmegaConf.create({"trainer": trainer, "hint": hint, "actor_rollout_ref": model})
 
 
 @pytest.mark.parametrize(
@@ -182,7 +156,7 @@ def test_an_evaluation_goes_on_only_with_the_settings_it_began_with(tmp_path, na
 
 
 def test_other_weights_behind_the_same_path_are_another_model(tmp_path):
-    """A run was deleted and trained again; here one number of the pieces looked at differs."""
+    """A run was deleted and trained again."""
     config, model = drawing(), tmp_path / "model"
     model.mkdir()
     config.actor_rollout_ref.model.path = str(model)
@@ -191,7 +165,7 @@ def test_other_weights_behind_the_same_path_are_another_model(tmp_path):
     (model / "model.safetensors").write_bytes(weights.tobytes())
     check_settings_unchanged(tmp_path, evaluation_settings(config))
     write_settings(tmp_path, evaluation_settings(config))
-    weights[50_000] = 1.0
+    weights[50_000:51_000] = 1.0
     (model / "model.safetensors").write_bytes(weights.tobytes())
     with pytest.raises(ConfigError, match="holds responses drawn with weights="):
         check_settings_unchanged(tmp_path, evaluation_settings(config))
@@ -202,23 +176,11 @@ def test_other_weights_behind_the_same_path_are_another_model(tmp_path):
 RIGHT = {0: [0, 1, 1], 1: [1, 1, 0]}
 
 
-def config_of(method="score", **score):
-    hint = {**method_defaults()["hint"], "seed": 5}
-    hint["score"] = {**hint["score"], **score}
-    rollout = {"actor_rollout_ref": {"rollout": {"val_kwargs": {}}}}
-    return OmegaConf.create({"trainer": {"method": method}, "hint": hint} | rollout)
-
-
-def played(missing, engine=None, **settings):
-    parts = evaluate.parts_of_turns(
-        config_of(**settings), engine or TurnEngine(RIGHT, group_size=3)
-    )
-    rows = asyncio.run(played_rows(Job(a_problem(), missing), parts=parts))
-    return [replace_seconds(row) for row in rows]
-
-
-def replace_seconds(row):
-    return {name: value for name, value in row.items() if name != "seconds"}
+def played(missing, engine=None, **score):
+    engine = engine or TurnEngine(RIGHT, group_size=3)
+    parts = evaluate.evaluation_parts(drawing("score", **score), engine)
+    rows = asyncio.run(graded_rows(Job(a_problem(), missing), parts))
+    return [{name: value for name, value in row.items() if name != "seconds"} for row in rows]
 
 
 def test_a_row_of_turns_is_the_last_one_with_its_conversation_and_what_it_changed():
@@ -235,9 +197,9 @@ def test_a_row_of_turns_is_the_last_one_with_its_conversation_and_what_it_change
 
 
 def test_only_a_method_with_turns_is_played_and_its_settings_are_kept():
-    assert [evaluated_method(config_of(name)) for name in ("score", "sage")] == ["score", "grpo"]
-    assert evaluate.played_turns(config_of("sage")) is None
-    turns = evaluate.played_turns(config_of(alpha=3.0))
+    assert [evaluated_method(drawing(name)) for name in ("score", "sage")] == ["score", "grpo"]
+    assert "turns" not in evaluation_settings(drawing())
+    turns = evaluation_settings(drawing("score", alpha=3.0))["turns"]
     assert (turns["method"], turns["settings"]["alpha"]) == ("score", 3.0)
     assert turns["texts"]["revise"].startswith("Read your solution again")
 
@@ -261,11 +223,8 @@ def run(tmp_path, monkeypatch, engine=None, servers=()):
     config = OmegaConf.merge(
         drawing(),
         {
-            "trainer": {"method": "grpo", "nnodes": 1, "n_gpus_per_node": 1},
-            "hint": {
-                "run_dir": str(tmp_path),
-                "watchdog": {"start_s": 60.0, "answer_s": 60.0, "progress_s": 60.0},
-            },
+            "trainer": {"nnodes": 1, "n_gpus_per_node": 1},
+            "hint": {"run_dir": str(tmp_path), "watchdog": {"start_s": 60.0, "answer_s": 60.0}},
             "data": {"val_files": [str(FILE)]},
             # Two problems in flight: 2 x 4 sequences of one replica, 4 responses each.
             "actor_rollout_ref": {
@@ -280,12 +239,8 @@ def run(tmp_path, monkeypatch, engine=None, servers=()):
     replica = SimpleNamespace(servers=servers)
     manager = SimpleNamespace(get_replicas=lambda: [replica], global_load_balancer=Server())
     builder = SimpleNamespace(build=lambda _: engine or Engine())
-    monkeypatch.setattr(
-        evaluate,
-        "start_replicas",
-        lambda config, watchdog: evaluate.Replicas(config, watchdog, builder, None, manager),
-    )
-    monkeypatch.setattr(evaluate, "describe_machine", lambda: {"machine": {"driver": "this"}})
+    monkeypatch.setattr(evaluate, "start_replicas", lambda _: (manager, None))
+    monkeypatch.setattr(evaluate, "EngineBuilder", lambda *_: builder)
     monkeypatch.setattr(ray, "wait", lambda refs, timeout: (refs, []))
     monkeypatch.setattr(ray, "get", lambda answer: answer)
     return evaluate.EvaluationRunner().run(config)
@@ -302,9 +257,6 @@ def test_an_evaluation_that_stopped_goes_on_and_ends_with_its_results(tmp_path, 
     assert differences == []
     numbers = results["benchmarks"]["tiny/easy"]
     assert (numbers["samples"], numbers["avg"]) == (total, 0.5)  # of four seeds two are odd
-    said = RunFolder(tmp_path).console.read_text().splitlines()
-    assert f"120 of {total} samples are on disk" in said
-    assert said[-1] == f"samples {total - 120}/{total - 120}"
     # A finished one starts no engine.
     before = (tmp_path / "evaluation/results.json").read_bytes()
     assert run(tmp_path, monkeypatch, Engine(limit=0)) == {"drawn": 0}
@@ -315,7 +267,7 @@ def test_an_evaluation_does_not_wait_for_a_server_that_died(tmp_path, monkeypatc
     faults = []
 
     class Waiting(Engine):
-        async def sample_each(self, prompts, seeds, rows):
+        async def sample(self, *_):
             while not faults:  # for ever, if nobody looks after the server
                 await asyncio.sleep(0.01)
             raise RuntimeError("ended")
