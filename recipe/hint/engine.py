@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from recipe.hint.hints.base import WrittenText
 from recipe.hint.prompt import Message
 from recipe.hint.schema import Response
-from recipe.hint.turns import RoleSampling, Turn
+from recipe.hint.turns import Turn
 from recipe.problems.schema import Problem
 from recipe.verify.schema import Verdict
 
@@ -41,7 +41,7 @@ class Engine:
         prompts: Sequence[Sequence[int]],
         seeds: Sequence[int],
         rows: range,
-        sampling: RoleSampling | None = None,
+        max_tokens: int = 0,
     ) -> list[list[Response]]:
         """Sample ``rows`` of each prompt's group: row i has the prompt's seed + i."""
         raise NotImplementedError(f"{type(self).__name__} samples nothing")

@@ -162,7 +162,6 @@ class PublishedRow:
     prompt_ids_T: Sequence[int]
     turn: Turn
     credit: CreditRow
-    is_sampled_alike: bool = True  # at the rollouts' own temperature and top-p
 
 
 @dataclass(frozen=True, slots=True)

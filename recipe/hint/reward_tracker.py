@@ -23,7 +23,6 @@ _FIELDS = {
     "accuracy": (np.float32, _UNKNOWN),  # at that level
     "best_level": (np.uint8, _NEVER),  # lowest level at which a rollout was right
     "had_signal": (np.bool_, False),  # it trained with a gradient at least once
-    "highest_level": (np.uint8, 0),  # the highest that trained last
     "worked_level": (np.uint8, _NEVER),  # lowest level with a right response last
 }
 _DTYPE = [(name, dtype) for name, (dtype, _) in _FIELDS.items()]
@@ -32,7 +31,7 @@ STATE_VERSION = 4
 
 
 class RewardTracker:
-    """13 bytes per problem id, on the driver; the history is in ``records.jsonl``."""
+    """12 bytes per problem id, on the driver; the history is in ``records.jsonl``."""
 
     def __init__(self) -> None:
         self._row_of: dict[str, int] = {}
@@ -53,14 +52,13 @@ class RewardTracker:
             visits=int(row["visits"]),
             level=int(row["level"]),
             accuracy=None if accuracy == _UNKNOWN else accuracy,
-            highest_level=int(row["highest_level"]),
             worked_level=None if worked == _NEVER else worked,
         )
 
     def update(self, records: Iterable[PromptRecord], *, train: bool = True) -> None:
         """Fold one step's records in; their order matters only if a problem occurs twice.
 
-        With ``train=False`` only ``had_signal`` and ``highest_level`` stay as they are.
+        With ``train=False`` only ``had_signal`` stays as it is.
         """
         for record in records:
             number = self._row_of.setdefault(record.problem_id, len(self))
@@ -77,7 +75,6 @@ class RewardTracker:
             row["best_level"] = min([row["best_level"], *solved])
             if train:
                 row["had_signal"] |= record.has_signal
-                row["highest_level"] = record.highest_level
             row["worked_level"] = min(solved, default=_NEVER)
 
     def metrics(self) -> dict[str, float]:

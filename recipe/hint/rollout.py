@@ -8,7 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from recipe.hint.conversations import conversations
 from recipe.hint.credit.rows import CreditRow
@@ -138,13 +138,12 @@ class PromptRollout:
     async def _probe_then_complete(
         self, request: Sample, branches: Sequence[_Branch]
     ) -> list[Turn]:
-        """Return the turns of every branch; a probe that was not as expected becomes a group."""
-        size, expected = self._engine.group_size, request.stop_if_all
+        """Return the turns of every branch; a probe that is not all wrong becomes a group."""
+        size = self._engine.group_size
         count = request.count(size)
         turns = await self._sample_rows(request, branches, range(count))
-        if expected and count < size:
-            verdicts = [turn.verdict for turn in turns if turn.verdict]
-            if not all(verdict.is_graded_as(expected) for verdict in verdicts):
+        if request.is_probe and count < size:
+            if any(turn.is_right or not turn.is_graded for turn in turns):
                 turns += await self._sample_rows(request, branches, range(count, size))
         return turns
 
@@ -227,14 +226,14 @@ class PromptRollout:
             )
         prompts = [branch.prompt_ids_T for branch in branches]
         seeds = [branch.seed for branch in branches]
-        return await self._engine.sample_each(prompts, seeds, rows, request.sampling)
+        return await self._engine.sample_each(prompts, seeds, rows, request.max_tokens)
 
     async def _replies(self, request: Sample, branch: _Branch, rows: range) -> list[Response]:
         """Return the teacher's texts, without those that it failed to write."""
         assert self._teacher is not None, "a method without a teacher asked one"
-        sampling, own = self._teacher.sampling, request.sampling
-        overrides: dict[str, Any] = own.overrides(sampling.max_tokens) if own else {}
-        sampling = sampling._replace(**overrides)
+        sampling = self._teacher.sampling
+        if request.max_tokens:
+            sampling = sampling._replace(max_tokens=min(sampling.max_tokens, request.max_tokens))
         replies = await gather_or_cancel(
             self._teacher.reply(branch.prompt.messages, sampling._replace(seed=branch.seed + row))
             for row in rows
@@ -331,9 +330,7 @@ class PromptRollout:
             is_given=turn.response.is_given,
             facts=row.facts,
         )
-        sampling = self._rounds[row.place.round].request.sampling
-        has_own = sampling is not None and (sampling.temperature, sampling.top_p) != (None, None)
-        return PublishedRow(prompt_ids_T, turn, credit, is_sampled_alike=not has_own)
+        return PublishedRow(prompt_ids_T, turn, credit)
 
     def _session(self, first: Place) -> int:
         """Return ``CreditRow.session``: the index of a first turn among those of the rollout."""

@@ -90,7 +90,6 @@ class ProblemState:
         level: The level planned at the last one that followed the method's rule.
         accuracy: Its accuracy at ``level``; ``None`` when it is unknown (there was none, the hint
             failed, or the verifier did).
-        highest_level: The highest level that the last one trained on.
         worked_level: The lowest level at which a response of the last one was right; ``None``: at
             no level.
         step: The training step, from 1.
@@ -102,7 +101,6 @@ class ProblemState:
     visits: int = 0
     level: int = 0
     accuracy: float | None = None
-    highest_level: int = 0
     worked_level: int | None = None
     step: int = 0
     repeat: int = 0
@@ -111,9 +109,7 @@ class ProblemState:
     @classmethod
     def from_queue(cls, values: Mapping[str, Any], step: int) -> ProblemState:
         """Return the state that travelled with a prompt, at the step that samples it."""
-        # A queue that an earlier version saved has -1 for `None`.
-        known = {name: None if value == -1 else value for name, value in values.items()}
-        return cls(**{**known, "step": step})
+        return cls(**{**values, "step": step})
 
     @property
     def schedule_step(self) -> int:
@@ -130,7 +126,6 @@ class ProblemState:
             self,
             level=min(self.level, max_level),
             accuracy=self.accuracy if self.level <= max_level else None,
-            highest_level=min(self.highest_level, max_level),
             worked_level=None if worked is None else min(worked, max_level),
         )
 

@@ -48,5 +48,5 @@ class RolloutSeeds:
 def _is_done_with_its_seeds(done: Round) -> bool:
     """Return whether a later group at the same level needs other seeds."""
     # A probe that was not completed leaves its seeds to the whole group, which begins alike.
-    is_short_probe = done.request.stop_if_all is not None and not done.is_whole
+    is_short_probe = done.request.is_probe and not done.is_whole
     return done.has_responses and done.request.parents is None and not is_short_probe

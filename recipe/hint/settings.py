@@ -14,7 +14,7 @@ from pydantic import Field
 
 from recipe.hint.hints.base import TeacherSettings
 from recipe.hint.methods import BASELINE, METHODS, Method, get_method
-from recipe.hint.methods.base import Draws, MethodSettings
+from recipe.hint.methods.base import MethodSettings
 from recipe.hint.prompt import Style, Texts, load_texts
 from recipe.hint.samples import SampleSettings
 from recipe.hint.schema import MAX_LEVELS
@@ -115,7 +115,6 @@ class HintSettings:
     conditioning: Literal["hinted", "unhinted"] = "hinted"
     leak_policy: Literal["measure", "drop", "redact"] = "measure"
     max_in_flight: _Count = 128
-    dropout_share: Annotated[float, Field(ge=0, le=1)] = 0.0
     teacher: TeacherSettings = field(default_factory=TeacherSettings)
     prefix: PrefixSettings = field(default_factory=PrefixSettings)
     verify: VerifySettings = field(default_factory=VerifySettings)
@@ -197,7 +196,6 @@ def build_method(trainer: Mapping[str, Any], settings: HintSettings) -> Method:
     method = cls(
         max_level=num_levels(settings, source) if cls.uses_hints else 0,
         settings=own,
-        draws=Draws(settings.seed, settings.dropout_share),
     )
     if method.max_level > MAX_LEVELS:
         raise ConfigError(
@@ -249,7 +247,6 @@ def unread_settings(method_name: str, given: Iterable[str], settings: HintSettin
             idle |= {f"{node}.{item.name}" for item in fields(other.settings_cls)}
     idle |= {name for name, readers in _OF_SOURCE.items() if source not in readers}
     idle |= set() if cls.uses_hints else _OF_HINTS
-    idle |= set() if cls.supports_dropout else {"hint.dropout_share"}
     idle -= {"hint.teacher"} if own.asks_teacher else set()
     idle -= {"hint.prompts"} if cls.is_multi_turn else set()
     heads = tuple(f"{name}." for name in idle)

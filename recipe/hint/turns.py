@@ -10,8 +10,8 @@ Shapes: ``G`` rollouts of one group, ``T`` tokens.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from typing import ClassVar, Literal, NamedTuple
+from dataclasses import dataclass, field
+from typing import ClassVar, NamedTuple
 
 from recipe.hint.hints.base import HintResult
 from recipe.hint.hints.fitting import cut_at_sentence
@@ -182,22 +182,6 @@ def at_level(level: int) -> PromptSpec:
 
 
 @dataclass(frozen=True, slots=True)
-class RoleSampling:
-    """How a role is sampled where it differs from the rollouts; ``None``: as they are."""
-
-    max_tokens: int | None = None
-    temperature: float | None = None
-    top_p: float | None = None
-
-    def overrides(self, longest: int) -> dict[str, float]:
-        """Return what is set, by name; ``max_tokens`` is at most ``longest``."""
-        given = {name: value for name, value in asdict(self).items() if value is not None}
-        if self.max_tokens is not None:
-            given["max_tokens"] = min(self.max_tokens, longest)
-        return given
-
-
-@dataclass(frozen=True, slots=True)
 class Sample:
     """A request: ``n`` generations for the problem, or for each parent.
 
@@ -208,14 +192,13 @@ class Sample:
             round without turns.
         is_graded: Whether the responses are graded.
         role: Who speaks: ``solver``, ``guide``, ...
-        sampling: Overrides of the rollout's sampling settings; ``None``: no override.
+        max_tokens: Longest response, at most the rollouts'; 0: theirs.
         given: Responses that are not sampled but known, such as a reference solution.
         asks_teacher: Whether the endpoint of ``hint.teacher`` writes the responses. They have no
             tokens and cannot train.
         finds_leaks: Whether texts are searched for the final answer (``Turn.has_leak``).
-        stop_if_all: Stop after ``n`` responses if all are graded wrong (``"right"``: right).
-            Otherwise, or if one is ungraded, sample up to G. ``None``: sample exactly ``n``.
-            Not together with ``parents``.
+        is_probe: Stop after ``n`` responses if all are graded wrong; otherwise, or if one is
+            ungraded, sample up to G. Not together with ``parents``.
         writes_hints_early: Have the hints written while this group is being sampled.
         is_off_schedule: Outside the method's search or schedule: the group ends the search whatever
             its outcome. In the first round it also keeps what is remembered of the problem's level.
@@ -226,19 +209,19 @@ class Sample:
     parents: tuple[Place, ...] | None = None
     is_graded: bool = True
     role: str = "solver"
-    sampling: RoleSampling | None = None
+    max_tokens: int = 0
     given: tuple[str, ...] = ()
     asks_teacher: bool = False
     finds_leaks: bool = False
-    stop_if_all: Literal["wrong", "right"] | None = None
+    is_probe: bool = False
     writes_hints_early: bool = False
     is_off_schedule: bool = False
 
     def __post_init__(self) -> None:
-        if self.stop_if_all and self.parents is not None:
+        if self.is_probe and self.parents is not None:
             raise ValueError(
-                f"Sample has stop_if_all={self.stop_if_all!r} and parents; only a group of the "
-                f"problem itself can be a probe: leave one of them out"
+                "Sample has is_probe and parents; only a group of the problem itself can be a "
+                "probe: leave one of them out"
             )
 
     @property
@@ -249,7 +232,7 @@ class Sample:
     def count(self, group_size: int) -> int:
         """Return the number of generations per prompt; a probe is at most a whole group."""
         count = len(self.given) or self.n or group_size
-        return min(count, group_size) if self.stop_if_all else count
+        return min(count, group_size) if self.is_probe else count
 
     def is_complete_with(self, num_turns: int, group_size: int) -> bool:
         """Return whether ``num_turns`` are a whole group or, with parents, all turns of each."""

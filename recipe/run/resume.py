@@ -69,7 +69,7 @@ SAME = (
     *names(ACTOR, "loss_scale_factor policy_loss fsdp_config.fsdp_size"),
     *names("critic", "optim ppo_epochs fsdp.fsdp_size"),
     *names("hint", "seed seeded_sampling max_level source prompts style max_tokens temperature"),
-    *names("hint", "top_p attempts too_long conditioning leak_policy dropout_share prefix"),
+    *names("hint", "top_p attempts too_long conditioning leak_policy prefix"),
     *names("hint.teacher", "model body num_ladders"),
     *names("hint.verify", "answer_format program_cpu_s program_memory_mib"),
 )

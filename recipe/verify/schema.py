@@ -83,10 +83,6 @@ class Verdict:
         """True when the verifier failed, so the answer may be right or wrong."""
         return self.reason in UNGRADED
 
-    def is_graded_as(self, what: Literal["wrong", "right"]) -> bool:
-        """Return whether it was graded as ``what``; an ungraded response is neither."""
-        return not self.is_ungraded and (self.score > 0) == (what == "right")
-
     @property
     def train_reward(self) -> float:
         """What the response trains with."""

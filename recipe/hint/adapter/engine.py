@@ -18,7 +18,6 @@ from recipe.hint.hints.leak import find_leaks, graded_equal
 from recipe.hint.prompt import Message
 from recipe.hint.schema import Response
 from recipe.hint.settings import HintSettings
-from recipe.hint.turns import RoleSampling
 from recipe.problems.schema import Problem
 from recipe.run.config import rollout_devices, world_size
 from recipe.run.environment import log_to_stderr
@@ -57,18 +56,19 @@ class VllmEngine(Engine):
         prompts: Sequence[Sequence[int]],
         seeds: Sequence[int],
         rows: range,
-        sampling: RoleSampling | None = None,
+        max_tokens: int = 0,
     ) -> list[list[Response]]:
         # In one request to one server.
-        if not self.fits(longest := max(prompts, key=len)):
+        if not self.fits(prompt := max(prompts, key=len)):
             raise ValueError(
-                f"the prompt has {len(longest)} tokens, actor_rollout_ref.rollout.prompt_length "
+                f"the prompt has {len(prompt)} tokens, actor_rollout_ref.rollout.prompt_length "
                 f"is {self._renderer.prompt_length}; raise it or filter the data"
             )
         usual = self._response_sampling
-        overrides: dict[str, Any] = sampling.overrides(usual.max_tokens) if sampling else {}
+        longest = min(max_tokens or usual.max_tokens, usual.max_tokens)
+        sampling = replace(usual, max_tokens=longest, n=len(rows))
         groups = await self._client.sample_each(
-            prompts, replace(usual, **overrides, n=len(rows)), [seed + rows.start for seed in seeds]
+            prompts, sampling, [seed + rows.start for seed in seeds]
         )
         # As arrays: transformers looks at every number of a list.
         ids = [np.asarray(each.token_ids_T) for group in groups for each in group]

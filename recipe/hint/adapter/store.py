@@ -195,8 +195,7 @@ def rows_of(
             "global_steps": step,
             **versions,
         }
-        # What was not sampled as the trainer computes is not compared with it.
-        if not (is_sampled and trained.is_sampled_alike):
+        if not is_sampled:
             tag["is_not_compared"] = True
         yield f"{uid}_{number}_0", fields, tag
 

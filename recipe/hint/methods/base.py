@@ -13,7 +13,7 @@ from recipe.hint.credit.archer import UtteranceCriticSettings
 from recipe.hint.credit.base import Credit
 from recipe.hint.credit.rows import DROPPED
 from recipe.hint.prompt import Style
-from recipe.hint.schema import FINAL_HINT_FAILURES, ProblemState, seed_at
+from recipe.hint.schema import FINAL_HINT_FAILURES, ProblemState
 from recipe.hint.turns import Bare, Decision, Place, Round, Row, Sample, Train, Turn, turn_at
 from recipe.problems.schema import Problem
 from recipe.run.errors import ConfigError, TeacherSilentError
@@ -77,24 +77,6 @@ class Needs:
         return self.turn_critic or self.utterance_critic is not None
 
 
-@dataclass(frozen=True)
-class Draws:
-    """A method's random draws, from the run's seed, the problem and its visits so far.
-
-    ``hint_dropout``: the probability that the visit after a hinted one goes without a hint.
-    """
-
-    seed: int = 1
-    hint_dropout: float = 0.0
-
-    def drops_hint(self, problem: Problem, state: ProblemState) -> bool:
-        """Return whether this prompt rollout goes without a hint."""
-        if not self.hint_dropout or not state.highest_level:
-            return False
-        # The former name of hint dropout, kept so that a resumed run draws the same numbers.
-        return seed_at(self.seed, "refresh", problem.id, state.visits) / 2**31 < self.hint_dropout
-
-
 class Method:
     """Decide what is sampled and what trains; as it is: one group without a hint, as GRPO.
 
@@ -107,7 +89,6 @@ class Method:
         uses_hints: Whether it needs a source of hints.
         source: The source of hints if ``hint.source`` names none.
         style: How hints enter the prompt if ``hint.style`` does not say.
-        supports_dropout: Whether ``hint.dropout_share`` is read.
         is_multi_turn: Whether conversations go on, in validation too: :meth:`next_turn`. The number
             of rows varies, which verl's estimators do not take, so it has credit of its own.
         stage1: Name of the setting of stage I's steps, where other implementations count those of
@@ -126,7 +107,6 @@ class Method:
     uses_hints: ClassVar[bool] = False
     source: ClassVar[str] = "self_generated"
     style: ClassVar[Style] = "paper"
-    supports_dropout: ClassVar[bool] = False
     is_multi_turn: ClassVar[bool] = False
     stage1: ClassVar[str] = ""
     phase_may_fill_run: ClassVar[bool] = False
@@ -137,20 +117,16 @@ class Method:
     credit: Credit | None = None
     role_steps: tuple[int, int] = (0, 0)
 
-    def __init__(
-        self, *, max_level: int = 0, settings: Any = None, draws: Draws | None = None
-    ) -> None:
+    def __init__(self, *, max_level: int = 0, settings: Any = None) -> None:
         self.max_level = max_level
         self.settings: Any = self.settings_cls() if settings is None else settings
-        self.draws = draws or Draws()
 
-    def check_run(self, *, group_size: int, use_kl_in_reward: bool, num_updates: int = 1) -> None:
+    def check_run(self, *, group_size: int, use_kl_in_reward: bool) -> None:
         """Refuse settings that do not fit the run's.
 
         Args:
             group_size: Responses of a complete group, G.
             use_kl_in_reward: Whether verl subtracts the KL from each reward.
-            num_updates: Mini-batches of one batch.
 
         Raises:
             ConfigError: Naming both settings.

@@ -8,9 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
-from typing import Annotated, Any, ClassVar, Literal
-
-from pydantic import Field
+from typing import Any, ClassVar, Literal
 
 from recipe.hint.conversations import unanswered
 from recipe.hint.credit.baselines import Baseline
@@ -29,7 +27,6 @@ from recipe.hint.schema import ProblemState
 from recipe.hint.turns import (
     Decision,
     Place,
-    RoleSampling,
     Round,
     Row,
     Sample,
@@ -125,14 +122,10 @@ class GuideSettings(SolverSettings):
         guide_reward: ``right``: 1 for a correct refinement and 0 for a wrong one; ``signed``:
             1, -1.
         guide_max_tokens: Longest feedback in tokens, at most ``data.max_response_length``.
-        guide_temperature: Temperature of a guide that does not train; ``null``: the rollouts'.
-        guide_top_p: Top-p of a guide that does not train; ``null``: the rollouts'.
         feedback_leaks: Feedback that gives the final answer away, on attempts that are not correct:
             ``measure`` (count it), ``drop`` (the solver does not see it, and it does not train),
             ``penalise`` (the guide earns ``leak_penalty`` less). Validation measures.
         leak_penalty: See ``feedback_leaks``.
-        feedback_only_if_wrong: Give no feedback on correct attempts (an ablation: the verifier
-            decides; an ungraded attempt gets feedback).
     """
 
     guide: Literal["policy", "teacher"] = "policy"
@@ -143,11 +136,8 @@ class GuideSettings(SolverSettings):
     guide_weight: Coefficient = 1.0
     guide_reward: Literal["right", "signed"] = "right"
     guide_max_tokens: Count = 1024
-    guide_temperature: Annotated[float, Field(gt=0)] | None = None
-    guide_top_p: Annotated[float, Field(gt=0, le=1)] | None = None
     feedback_leaks: Literal["measure", "drop", "penalise"] = "measure"
     leak_penalty: Coefficient = 1.0
-    feedback_only_if_wrong: bool = False
 
     roles_alternate: ClassVar[bool] = False  # whether one that does not train may do so next
 
@@ -162,12 +152,6 @@ class GuideSettings(SolverSettings):
                 raise ConfigError(
                     f"{self.node}.{role}=teacher needs {self.node}.train_{role}=false: a model "
                     f"behind an endpoint is not trained here"
-                )
-        for name in ("guide_temperature", "guide_top_p"):
-            if self.train_guide and getattr(self, name) is not None:
-                raise ConfigError(
-                    f"{self.node}.{name}={getattr(self, name)} must be null if the guide trains: "
-                    f"it is sampled as the trainer computes its log-probabilities"
                 )
 
     @property
@@ -226,10 +210,6 @@ class Dialogue(Method):
             settings.baseline, settings.adaptive_beta2, self.tree.bonus, self.tree.critic_ascends
         )
         has_kl = settings.beta1 > 0 or (settings.beta2 > 0 and settings.stage1_steps > 0)
-        oracles = {
-            "show_failed_test": settings.show_failed_test,
-            "feedback_only_if_wrong": bool(guide and guide.feedback_only_if_wrong),
-        }
         has_critic = settings.baseline == "value" or self.tree.bonus > 0
         self.needs = Needs(
             first_attempts=settings.offline_attempts,
@@ -239,7 +219,7 @@ class Dialogue(Method):
             critic_rows=bool(self.tree.bonus and not self.trains[0])
             or (has_critic and self.role_steps[0] > 0),
             group=settings.baseline == "leave_one_out",
-            oracles=tuple(name for name, is_set in oracles.items() if is_set),
+            oracles=("show_failed_test",) if settings.show_failed_test else (),
         )
 
     @property
@@ -297,17 +277,13 @@ class Dialogue(Method):
         first = tuple(place for index in range(len(rounds)) for place in places(rounds, index))
         if guide is None:
             return Sample(Revise(settings.show_failed_test), n=1, parents=first)
-        if guide.feedback_only_if_wrong:
-            first = tuple(place for place in first if not turn_at(rounds, place).is_right)
         return Sample(
             Feedback(settings.show_failed_test),
             n=self.tree.feedbacks,
             parents=first,
             is_graded=False,
             role=GUIDE,
-            sampling=RoleSampling(
-                guide.guide_max_tokens, guide.guide_temperature, guide.guide_top_p
-            ),
+            max_tokens=guide.guide_max_tokens,
             asks_teacher=self._is_teacher("guide"),
             finds_leaks=True,
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from recipe.hint.methods.base import Method, MethodSettings, unhinted
+from recipe.hint.methods.base import Method, MethodSettings
 from recipe.hint.schema import ProblemState
 from recipe.hint.turns import Hinted, Sample
 from recipe.problems.schema import Problem
@@ -25,7 +25,6 @@ class Fixed(Method):
     settings_cls = FixedSettings
     settings_node = "hint.fixed"
     uses_hints = True
-    supports_dropout = True
 
     def __init__(self, *, max_level: int = 3, **given: Any) -> None:
         super().__init__(max_level=max_level, **given)
@@ -36,7 +35,5 @@ class Fixed(Method):
             )
 
     def open(self, problem: Problem, state: ProblemState) -> Sample:
-        """Return the constant level, or none where the hint is dropped out."""
-        if self.draws.drops_hint(problem, state):
-            return unhinted()
+        """Return the constant level."""
         return Sample(Hinted(self.settings.level))

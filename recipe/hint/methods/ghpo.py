@@ -81,7 +81,7 @@ class Ghpo(Method):
             )
         self.needs = Needs(closed_prompt=self.settings.format_weight > 0, dropped_groups=True)
 
-    def check_run(self, *, group_size: int, use_kl_in_reward: bool, num_updates: int = 1) -> None:
+    def check_run(self, *, group_size: int, use_kl_in_reward: bool) -> None:
         """Refuse to drop groups if verl's KL penalty would make them train after all."""
         check_below_group("hint.ghpo.max_solved", self.settings.max_solved, group_size)
         if self.settings.on_all_failed == "drop" and use_kl_in_reward:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from recipe.hint.methods.base import Method, MethodSettings, Share, unhinted
+from recipe.hint.methods.base import Method, MethodSettings, Share
 from recipe.hint.schema import ProblemState
 from recipe.hint.turns import Sample, at_level
 from recipe.problems.schema import Problem
@@ -54,12 +54,9 @@ class SageLight(Method):
     settings_cls = SageLightSettings
     settings_node = "trainer"
     uses_hints = True
-    supports_dropout = True
 
     def open(self, problem: Problem, state: ProblemState) -> Sample:
-        """Return the level that the last accuracy asks for; none where the hint is dropped out."""
-        if self.draws.drops_hint(problem, state):
-            return unhinted()
+        """Return the level that the last accuracy asks for."""
         level = next_level(state.level, state.accuracy, self.max_level, self.settings)
         return Sample(at_level(level))
 

@@ -48,7 +48,7 @@ class Scaf(Method):
         self.increments = self.settings.increments
         self.max_level = max_level * self.increments
 
-    def check_run(self, *, group_size: int, use_kl_in_reward: bool, num_updates: int = 1) -> None:
+    def check_run(self, *, group_size: int, use_kl_in_reward: bool) -> None:
         """Refuse as many guided rollouts as a whole group has."""
         check_below_group("hint.scaf.rollouts", self.settings.rollouts, group_size)
 

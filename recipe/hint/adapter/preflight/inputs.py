@@ -31,7 +31,6 @@ from recipe.hint.rollout import PromptRollout, RolloutParts
 from recipe.hint.samples import NO_SAMPLES
 from recipe.hint.schema import HintStatus, ProblemState, Response
 from recipe.hint.settings import HintSettings
-from recipe.hint.turns import RoleSampling
 from recipe.problems.checks import odd_golds
 from recipe.problems.columns import ProblemFile, check_there, read_file
 from recipe.problems.schema import Problem, complete_sets
@@ -433,11 +432,10 @@ class _Listener(Engine):
         prompts: Sequence[Sequence[int]],
         seeds: Sequence[int],
         rows: range,
-        sampling: RoleSampling | None = None,
+        max_tokens: int = 0,
     ) -> list[list[Response]]:
         most = self.sampling.max_tokens
-        own = sampling.overrides(most) if sampling else {}
-        mark = f"\x01{int(own.get('max_tokens', most))}\x02"
+        mark = f"\x01{min(max_tokens or most, most)}\x02"
         return [[Response([0], [0.0], mark, is_truncated=False)] for _ in prompts]
 
     async def reply(

@@ -414,7 +414,6 @@ def check_method(config: DictConfig, method: Method, sizes: Sizes) -> None:
     method.check_run(
         group_size=sizes.group,
         use_kl_in_reward=setting(config, "algorithm.use_kl_in_reward"),
-        num_updates=sizes.share // sizes.mini,
     )
     low = method.role_steps[0]
     told = f"{method.settings_node}.t_low={low} needs trainer.v1.trainer_mode=sync"
