@@ -36,9 +36,9 @@ def problem(solution: str = "one step, then the next", problem_id: str = "p1") -
 class OneByOne(Engine):
     """An engine that samples a prompt at a time, by a method of its own."""
 
-    async def sample_each(self, prompts, seeds, rows, sampling=None):
+    async def sample_each(self, prompts, seeds, rows, max_tokens=0):
         asked = zip(prompts, seeds, strict=True)
-        return [await self.sample(prompt_ids, seed, rows, sampling) for prompt_ids, seed in asked]
+        return [await self.sample(prompt_ids, seed, rows, max_tokens) for prompt_ids, seed in asked]
 
 
 class ScriptedEngine(OneByOne):
@@ -80,7 +80,7 @@ class ScriptedEngine(OneByOne):
     def group_size(self):
         return len(next(iter(self.outcomes.values())))
 
-    async def sample(self, prompt_ids, seed, rows, sampling):
+    async def sample(self, prompt_ids, seed, rows, max_tokens):
         await self._yield()
         self.seeds.append(seed)
         self.prompts.append("".join(map(chr, prompt_ids)))

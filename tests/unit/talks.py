@@ -26,7 +26,7 @@ class TurnEngine(OneByOne):
         self.group_size = group_size
         self.right = {turn: list(each) for turn, each in right.items()}
         self.prompt_length = prompt_length
-        self.seeds, self.sampling = [], []
+        self.seeds, self.max_tokens = [], []
 
     def render(self, messages, **_):
         return [ord(char) for each in messages for char in f"[{each['role']}]{each['content']}"]
@@ -34,10 +34,10 @@ class TurnEngine(OneByOne):
     def fits(self, prompt_ids):
         return len(prompt_ids) <= self.prompt_length
 
-    async def sample(self, prompt_ids, seed, rows, sampling):
+    async def sample(self, prompt_ids, seed, rows, max_tokens):
         text = "".join(map(chr, prompt_ids))
         turn = GUIDE if text.startswith("[system]You are a tutor") else text.count("[assistant]")
-        self.sampling.append(sampling)
+        self.max_tokens.append(max_tokens)
         self.seeds += [seed + row for row in rows]
         return [
             Response([turn, self.right[turn].pop(0)], [0.0, 0.0], f"answer {turn}", False)

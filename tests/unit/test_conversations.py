@@ -16,18 +16,18 @@ from recipe.hint.turns import Place, Round, Sample, Turn
 from recipe.study.estimators import turn_metrics
 from recipe.verify.schema import Verdict
 
-# Two right first turns end; two wrong ones have 2 x 2 refinements each: 2 + 8 conversations.
-TREE = Mlmt(settings=MlmtSettings(feedbacks=2, refinements=2, feedback_only_if_wrong=True))
+# Four first turns, two of them right, have 2 x 2 refinements each: 16 conversations.
+TREE = Mlmt(settings=MlmtSettings(feedbacks=2, refinements=2))
 
 
 def tree(refined):
-    right = {0: [1, 1, 0, 0], GUIDE: [0] * 4, 1: refined}
+    right = {0: [1, 1, 0, 0], GUIDE: [0] * 8, 1: [1] * 8 + refined}
     return play(TREE, TurnEngine(right, group_size=4)).record
 
 
 def test_a_first_turn_that_branches_counts_as_one_that_does_not():
     record = tree([1, 0, 0, 0, 0, 0, 0, 0])
-    assert len(record.conversations) == 10
+    assert len(record.conversations) == 16
     found = turn_metrics({"p": mean_facts(record.conversations)})
     # Firsts: 1, 1, 0, 0. Ends: 1, 1, 1/4, 0.
     assert (found["acc_t1"], found["acc_t2"]) == (0.5, 0.5625)

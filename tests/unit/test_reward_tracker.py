@@ -25,7 +25,7 @@ def test_a_new_problem_has_the_empty_history():
 def test_the_accuracy_is_that_of_the_planned_level():
     tracker = tracker_of(record(groups=[(2, [0, 1, 1, 0])]))
     assert tracker.state("p") == ProblemState(
-        visits=1, level=2, accuracy=0.5, highest_level=2, worked_level=2
+        visits=1, level=2, accuracy=0.5, worked_level=2
     )  # 2 of 4
 
 
@@ -61,14 +61,12 @@ def test_a_visit_outside_the_schedule_leaves_level_and_accuracy_as_they_were():
     tracker.update([record(groups=[(0, [0, 0])], is_off_schedule=True)])
     state = tracker.state("p")
     assert (state.visits, state.level, state.accuracy) == (2, 2, 0.5)
-    assert state.highest_level == 0  # so that it is not left out twice in a row
 
 
-def test_a_guided_rollout_counts_as_signal_and_as_a_hint():
+def test_a_guided_rollout_counts_as_signal():
     rows = ((0, 0), (1, 0))
     mixed = record(groups=[(0, [0, 0]), (3, [1])], accepted=0, rows=rows)
     tracker = tracker_of(mixed)
-    assert tracker.state("p").highest_level == 3
     assert tracker.metrics()["pct_never_mixed"] == 0.0
 
 
@@ -122,11 +120,6 @@ def test_a_prompt_that_is_sent_again_keeps_its_place_in_the_schedule():
     found = ProblemState.from_queue({"visits": 1, "step": 0, "sent_step": 4}, step=7)
     assert (found.step, found.schedule_step) == (7, 4)
     assert ProblemState.from_queue({}, step=7).schedule_step == 7
-
-
-def test_a_prompt_in_a_queue_of_an_earlier_version_has_its_unknowns():
-    old = {"visits": 1, "level": 2, "accuracy": -1.0, "worked_level": -1}
-    assert ProblemState.from_queue(old, step=7) == ProblemState(visits=1, level=2, step=7)
 
 
 def test_one_right_response_of_ten_is_an_accuracy_of_a_tenth():

@@ -55,7 +55,6 @@ def test_each_method_gives_the_configuration_its_settings_and_their_defaults():
         ({"scaf": {"increments": 0}}, "scaf.increments=0"),
         ({"search": {"probe_n": -1}}, "search.probe_n=-1"),
         ({"score": {"beta1": -1}}, "score.beta1=-1"),
-        ({"mlmt": {"guide_top_p": 1.5, "train_guide": False}}, "mlmt.guide_top_p=1.5"),
         ({"archer": {"tau": 0}}, "archer.tau=0"),
         ({"luffy": {"gamma": 0}}, "luffy.gamma=0"),
         ({"sft": {"steps": 0}}, "sft.steps=0"),
@@ -74,7 +73,6 @@ def test_a_wrong_setting_is_refused_by_name(node, name):
         ("sage", "trainer.hint_accuracy_min_threshold"),
         ("sage-light", "hint.search.probe_n"),
         ("ghpo", "hint.max_level"),
-        ("ghpo", "hint.dropout_share"),
         ("sage", "hint.prefix.unit"),
         ("ghpo", "hint.scaf.rollouts"),
         ("grpo", "hint.conditioning"),
@@ -93,7 +91,6 @@ def test_a_setting_that_the_method_does_not_read_is_found(method, given):
     [
         ("sage", "hint.max_tokens"),
         ("sage", "hint.search.probe_n"),
-        ("sage-light", "hint.dropout_share"),
         ("ghpo", "hint.prefix.ratios"),
         ("scaf", "hint.max_level"),
         ("scaf", "hint.conditioning"),

@@ -14,7 +14,6 @@ from enumerated import THREE, TWO, Policy, Words, bare, every_outcome, hinted
 from updates import EPSILON, expected_update, is_ascended, largest, largest_difference
 
 from recipe.hint.hints.self_generated import SelfGenerated
-from recipe.hint.methods.base import Draws
 from recipe.hint.methods.fixed import Fixed, FixedSettings
 from recipe.hint.methods.ghpo import Ghpo, GhpoSettings
 from recipe.hint.methods.grpo import Grpo
@@ -70,17 +69,12 @@ def moved(policy, conversation, by_std=True, **options):
         (SageLight(max_level=2), ProblemState(level=0, accuracy=0.0, visits=1), FIRST_HINT),
         (SageLight(max_level=2), ProblemState(level=1, accuracy=0.5, visits=1), bare()),
         (Fixed(max_level=2, settings=FixedSettings(2)), ProblemState(), SECOND_HINT),
-        # Hint dropout and first steps without a hint: another prompt, the same estimator.
-        (
-            Fixed(max_level=2, draws=Draws(hint_dropout=1.0)),
-            ProblemState(visits=1, highest_level=2),
-            bare(),
-        ),
+        # First steps without a hint: another prompt, the same estimator.
         (Ghpo(max_level=2), ProblemState(step=1), bare()),
         (Ghpo(max_level=2, settings=GhpoSettings(mode="none")), ProblemState(step=99), bare()),
         (Scaf(max_level=2, settings=ScafSettings(1)), ProblemState(step=1), bare()),
     ],
-    ids=["grpo", "light up", "light down", "fixed", "dropout", "cold start", "none", "warm-up"],
+    ids=["grpo", "light up", "light down", "fixed", "cold start", "none", "warm-up"],
 )
 def test_one_group_ascends_the_accuracy_under_its_prompt(method, state, conversation, by_std):
     policy = Policy(THREE)

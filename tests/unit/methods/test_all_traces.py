@@ -9,7 +9,6 @@ from fakes import Numbered, ScriptedEngine, problem, run
 from records import responses
 
 from recipe.hint.methods import METHODS
-from recipe.hint.methods.base import Draws
 from recipe.hint.methods.fixed import Fixed
 from recipe.hint.methods.ghpo import Ghpo, GhpoSettings
 from recipe.hint.methods.grpo import Grpo
@@ -70,10 +69,8 @@ def test_every_method_of_one_turn_has_its_traces():
 RESUMED = {
     **{name: BUILT[name] for name in ("grpo", "sage", "sage-light", "fixed")},
     "sage that remembers": Sage(
-        max_level=3, settings=SearchSettings(probe_n=1, start="remembered", write_early=True)
+        max_level=3, settings=SearchSettings(probe_n=1, start="remembered")
     ),
-    "fixed that refreshes": Fixed(max_level=3, draws=Draws(hint_dropout=0.5)),
-    "light that refreshes": SageLight(max_level=3, draws=Draws(hint_dropout=0.5)),
     "ghpo that starts cold": Ghpo(max_level=3, settings=GhpoSettings(cold_start_steps=4)),
     "scaf that warms up": Scaf(max_level=3, settings=ScafSettings(increments=1, warmup_steps=4)),
 }

@@ -14,7 +14,6 @@ from recipe.hint.methods.sage import Sage, SearchSettings
 from recipe.hint.methods.sage_light import SageLight
 from recipe.hint.methods.scaf import Scaf, ScafSettings
 from recipe.hint.methods.score import Score
-from recipe.hint.methods.score_guided import ScoreGuided, ScoreGuidedSettings
 from recipe.run.errors import ConfigError, HintError
 
 
@@ -48,8 +47,6 @@ def test_where_everything_is_right_a_search_ends_and_later_turns_are_played_all_
     assert fewest_responses(Sage(max_level=3), 8) == 8
     assert fewest_responses(Score(), 8) == 2 * 8
     assert fewest_responses(Mlmt(settings=MlmtSettings(feedbacks=2)), 8) == (1 + 2 + 2) * 8
-    only_wrong = ScoreGuided(settings=ScoreGuidedSettings(feedback_only_if_wrong=True))
-    assert (fewest_responses(only_wrong, 8), most_responses(only_wrong, 8)) == (8, 3 * 8)
 
 
 MILLIONS = [

@@ -10,7 +10,7 @@ from recipe.hint.credit.dialogue import PARENT_TURN
 from recipe.hint.methods.mlmt import Mlmt, MlmtSettings
 from recipe.hint.methods.score_guided import ScoreGuided, ScoreGuidedSettings
 from recipe.hint.schema import ProblemState, Response
-from recipe.hint.turns import Place, RoleSampling, Round, Sample, Turn
+from recipe.hint.turns import Place, Round, Sample, Turn
 from recipe.problems.schema import Problem
 from recipe.run.errors import ConfigError
 from recipe.verify.schema import Verdict
@@ -177,40 +177,10 @@ def test_feedback_whose_refinement_has_no_grade_does_not_train():
     assert rewards(outcome, "guide") == [1.0]
 
 
-def test_feedback_on_wrong_attempts_only_leaves_right_ones_as_they_are():
-    method = guided(feedback_only_if_wrong=True)
-    outcome = talk(method, {0: [0, 1], GUIDE: [0], 1: [1]})
-    assert [each.turn for each in credits(outcome, "solver")] == [0, 0, 2]
-    assert [each.acc_last for each in outcome.record.conversations] == [1.0, 1.0]
-
-
-class HalfRewards(TurnEngine):
-    """A wrong answer earns half of a right one for its form."""
-
-    async def grade(self, problem, responses):
-        found = await super().grade(problem, responses)
-        return [replace(each, reward=0.5 + each.score / 2) for each in found]
-
-
-def test_whether_an_attempt_is_wrong_is_the_verdict_and_not_the_reward_that_trains():
-    engine = HalfRewards({0: [0, 1], GUIDE: [0], 1: [1]})
-    outcome = play(guided(feedback_only_if_wrong=True), engine, step=STAGE1 + 1)
-    # The wrong attempt earns 1/2, above 0, and gets its feedback.
-    assert [each.role for each in outcome.record.rounds] == ["solver", "guide", "solver"]
-    assert outcome.record.rounds[1].parents == (Place(0, 0),)
-
-
-def test_where_every_attempt_is_right_there_is_no_feedback_to_train_on():
-    method = guided(feedback_only_if_wrong=True, train_solver=False)
-    outcome = talk(method, {0: [1, 1]})
-    assert outcome.record.is_dropped
-    assert [(each.reward, each.kl_coef) for each in credits(outcome)] == [(0.0, 0.0)] * 2
-
-
-def test_the_guide_has_its_own_length_and_its_own_temperature_where_it_does_not_train():
+def test_the_guide_has_its_own_length():
     engine = TurnEngine({0: [0, 1], GUIDE: [0, 0], 1: [1, 0]})
-    play(guided(train_guide=False, guide_max_tokens=5, guide_temperature=0.7), engine, step=1)
-    assert engine.sampling == [None, *[RoleSampling(5, 0.7)] * 2, None, None]
+    play(guided(train_guide=False, guide_max_tokens=5), engine, step=1)
+    assert engine.max_tokens == [0, 5, 5, 0, 0]
 
 
 def test_joint_credit_gives_every_turn_the_reward_of_the_refinement():
@@ -283,20 +253,6 @@ def test_a_prompt_with_rows_for_the_critic_alone_is_one_without_a_signal():
         assert fields["response_mask"].all()
 
 
-def test_what_has_a_temperature_of_its_own_is_not_compared_with_the_trainer():
-    class ForTheCritic(Mlmt):
-        def _critic_rows(self, rows):
-            return tuple(replace(row, weight=0.0) for row in rows)
-
-    settings = MlmtSettings(train_guide=False, guide_temperature=0.5, guide_max_tokens=5)
-    method = ForTheCritic(settings=settings)
-    outcome = talk(method, {0: [0, 0], GUIDE: [0, 0], 1: [1, 0]})
-    tags = [tag for _, _, tag in store.rows_of(outcome, {"uid": "uid", "global_steps": 2})]
-    roles = [row.credit.role for row in outcome.rows]
-    assert {"solver", "guide"} == {*roles}
-    assert ["is_not_compared" in tag for tag in tags] == [role == "guide" for role in roles]
-
-
 def test_a_guide_of_weight_zero_trains_by_its_kl_alone():
     outcome = talk(
         guided(guide_weight=0.0, baseline="value"), {0: [0, 0], GUIDE: [0, 0], 1: [1, 0]}
@@ -314,8 +270,6 @@ def test_validation_has_one_conversation_per_sample_even_of_a_tree():
     ("settings", "message"),
     [
         ({"train_guide": False, "train_solver": False}, "nothing would train"),
-        ({"guide_temperature": 0.7}, "guide_temperature=0.7 must be null"),
-        ({"guide_top_p": 0.9}, "guide_top_p=0.9 must be null"),
         ({"t_low": 5}, "t_low=5 and t_high=0 take turns"),
         ({"t_low": 1, "t_high": 1, "train_guide": False}, "take turns between two roles"),
     ],
@@ -342,8 +296,7 @@ def test_by_default_the_guide_earns_the_critics_value_too_where_it_predicts_the_
 
 def test_settings_by_which_turns_know_the_verdict_are_named():
     assert guided().needs.oracles == ()
-    method = guided(show_failed_test=True, feedback_only_if_wrong=True)
-    assert method.needs.oracles == ("show_failed_test", "feedback_only_if_wrong")
+    assert guided(show_failed_test=True).needs.oracles == ("show_failed_test",)
 
 
 def test_a_stage_of_a_solver_that_does_not_train_may_be_longer_than_the_run():

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from records import statuses, ungraded
 
 from recipe.hint.methods import METHODS, get_method
-from recipe.hint.methods.base import Draws
 from recipe.hint.methods.fixed import Fixed, FixedSettings
 from recipe.hint.methods.ghpo import Ghpo, GhpoSettings
 from recipe.hint.methods.sage import Sage, SearchSettings
@@ -180,10 +179,7 @@ def test_the_same_place_in_a_run_draws_the_same_seeds_and_another_step_draws_oth
 
 VARIANTS = {
     **{name: cls(max_level=3) for name, cls in METHODS.items() if not cls(max_level=3).credit},
-    "sage that probes": Sage(
-        max_level=3, settings=SearchSettings(probe_n=1, start="remembered", write_early=True)
-    ),
-    "fixed that refreshes": Fixed(max_level=3, draws=Draws(hint_dropout=0.5)),
+    "sage that probes": Sage(max_level=3, settings=SearchSettings(probe_n=1, start="remembered")),
     "ghpo that drops": Ghpo(max_level=3, settings=GhpoSettings(max_solved=1, on_all_failed="drop")),
 }
 OUTCOME = st.sampled_from([0, 1, "timeout", "error", "truncated"])

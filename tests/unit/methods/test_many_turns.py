@@ -132,15 +132,15 @@ def test_a_request_with_parents_is_neither_completed_nor_cut(n):
 
 @pytest.mark.parametrize("parents", [(), (Place(0, 0),)])
 def test_a_probe_with_parents_is_refused(parents):
-    with pytest.raises(ValueError, match="stop_if_all='wrong' and parents; only a group of the"):
-        Sample(FollowUp("Check your work."), n=1, parents=parents, stop_if_all="wrong")
+    with pytest.raises(ValueError, match="is_probe and parents; only a group of the"):
+        Sample(FollowUp("Check your work."), n=1, parents=parents, is_probe=True)
 
 
 def test_a_turn_that_raises_ends_the_rollout_and_leaves_nothing_running():
     class Broken(TurnEngine):
-        async def sample(self, prompt_ids, seed, rows, sampling):
+        async def sample(self, prompt_ids, seed, rows, max_tokens):
             if "[assistant]" not in "".join(map(chr, prompt_ids)):
-                return await super().sample(prompt_ids, seed, rows, sampling)
+                return await super().sample(prompt_ids, seed, rows, max_tokens)
             raise RuntimeError("the server is gone")
 
     async def go():
@@ -156,9 +156,9 @@ def test_the_turns_of_a_round_are_one_request_and_one_grade():
     class Counting(TurnEngine):
         requests, grades = 0, 0
 
-        async def sample_each(self, prompts, seeds, rows, sampling=None):
+        async def sample_each(self, prompts, seeds, rows, max_tokens=0):
             self.requests += 1
-            return await super().sample_each(prompts, seeds, rows, sampling)
+            return await super().sample_each(prompts, seeds, rows, max_tokens)
 
         async def grade(self, problem, responses):
             self.grades += 1

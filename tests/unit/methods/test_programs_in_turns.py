@@ -40,7 +40,7 @@ class ProgramEngine(TurnEngine):
         self.programs = list(programs)
         self.prompts = []
 
-    async def sample(self, prompt_ids, seed, rows, sampling):
+    async def sample(self, prompt_ids, seed, rows, max_tokens):
         prompt = "".join(map(chr, prompt_ids))
         self.prompts.append(prompt)
         is_guide = prompt.startswith("[system]You are a tutor")

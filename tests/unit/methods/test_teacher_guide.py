@@ -172,22 +172,6 @@ def test_first_turns_that_a_teacher_left_do_not_train_with_offline_attempts_eith
 
 
 @ALL
-def test_right_first_turns_that_were_not_asked_about_train_whatever_the_teacher_left(
-    name, tmp_path
-):
-    """Right, right, wrong, wrong: one of the wrong ones gets no feedback, three outcomes stay."""
-    told = iter(["400", completion(LOOK)])
-    right = {0: [1, 1, 0, 0], 1: [1]}
-    outcome, requests, _ = play(
-        *(name, tmp_path, lambda body, number: next(told), right), feedback_only_if_wrong=True
-    )
-    assert len(requests) == 2
-    first = [row.credit for row in outcome.rows if row.credit.turn == 0]
-    assert len({each.session for each in first}) == 3
-    assert [row.credit.turn for row in outcome.rows] == [0, 0, 0, 2]
-
-
-@ALL
 def test_a_validation_counts_no_conversation_that_a_teacher_left(name, tmp_path):
     told = iter(["400", completion(LOOK)])
     with pytest.raises(TeacherSilentError):
@@ -268,25 +252,6 @@ def test_of_a_solver_that_gives_nothing_the_prompt_fails_with_the_reason(tmp_pat
     frozen = {"solver": "teacher", "train_solver": False}
     with pytest.raises(TeacherSilentError, match=r"no answer to .* of the solver"):
         play("score-guided", tmp_path, always("400"), {}, settings=frozen)
-
-
-@ALL
-@pytest.mark.parametrize("is_validation", [False, True])
-def test_of_a_solver_that_needs_no_feedback_nothing_trains_and_both_answers_count(
-    name, is_validation, tmp_path
-):
-    settings = {"solver": "teacher", "train_solver": False, "feedback_only_if_wrong": True}
-    outcome, _, _ = play(
-        *(name, tmp_path, always(completion("\\boxed{4}")), {GUIDE: [0, 0]}),
-        engine_cls=GuideEngine,
-        settings=settings,
-        is_validation=is_validation,
-    )
-    assert [each.acc_last for each in outcome.record.conversations] == [1.0, 1.0]
-    assert outcome.record.is_dropped is not is_validation
-    for _, fields, tag in store.rows_of(outcome, {"uid": "uid", "global_steps": 1}):
-        assert tag["is_not_compared"]  # no comparison with what vLLM said
-        assert len(fields["responses"]) == 1
 
 
 @pytest.mark.parametrize("role", ["guide", "solver"])

@@ -9,7 +9,6 @@ from fakes import Balancer
 from recipe.hint.adapter.chat_template import Renderer
 from recipe.hint.adapter.engine import VllmEngine
 from recipe.hint.adapter.group_client import GroupClient, Sampling
-from recipe.hint.turns import RoleSampling
 from recipe.run.errors import StallError
 from recipe.verify.schema import Verdict
 
@@ -107,9 +106,9 @@ def test_a_group_is_one_request_with_the_settings_of_the_rollouts():
 def test_a_role_has_its_own_length_within_that_of_a_response(own, asked):
     server = Server("stop")
     engine, _ = make_engine(server)
-    asyncio.run(engine.sample_each([[1, 2]], [9], range(3), RoleSampling(own, 0.5)))
+    asyncio.run(engine.sample_each([[1, 2]], [9], range(3), own))
     [(_, fields, _)] = server.requests
-    assert (fields["max_tokens"], fields["temperature"], fields["top_p"]) == (asked, 0.5, 0.9)
+    assert fields["max_tokens"] == asked
 
 
 def test_the_beginning_of_a_response_follows_the_prompt_and_is_left_open():
