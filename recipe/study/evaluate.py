@@ -7,7 +7,7 @@ import contextlib
 import hashlib
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +15,8 @@ import numpy as np
 from omegaconf import DictConfig, OmegaConf, open_dict
 
 from recipe.hint.adapter.engine import EngineBuilder, problems_in_flight
-from recipe.hint.adapter.hint_sources import teacher_of
+from recipe.hint.adapter.hint_sources import parts_of_validation
 from recipe.hint.methods import METHODS
-from recipe.hint.rollout import RolloutParts
-from recipe.hint.samples import NO_SAMPLES
 from recipe.hint.settings import build_method, evaluated_method, read_texts, settings_of
 from recipe.problems.columns import read_problems
 from recipe.run.checkpoints import MERGED, checkpoint_of, model_files
@@ -219,7 +217,7 @@ class EvaluationRunner(HintTaskRunner):
         if jobs:
             how = config.actor_rollout_ref.rollout.val_kwargs
             with served_engine(config, folder, watchdog, how) as (engine, _):
-                parts = evaluation_parts(config, engine)
+                parts = parts_of_validation(config, settings_of(config), engine)
                 at_once = problems_in_flight(config)
                 drawing = draw_responses(
                     jobs, parts, folder=target, concurrency=at_once, say=folder.say
@@ -230,15 +228,6 @@ class EvaluationRunner(HintTaskRunner):
             ids.setdefault(problem.data_source, []).append(problem.id)
         write_results(target, ids, settings)
         return {"drawn": missing}
-
-
-def evaluation_parts(config: DictConfig, engine: Any) -> RolloutParts:
-    """Return what is played: one group without hints, or conversations of several turns."""
-    settings = replace(settings_of(config), samples=NO_SAMPLES)
-    texts, method = read_texts(settings), build_method(config.trainer, settings)
-    rollout = config.actor_rollout_ref.rollout
-    teacher = teacher_of(method, settings, texts, rollout, rollout.val_kwargs)
-    return RolloutParts(method.validation(), None, engine, settings, texts, teacher)
 
 
 @contextlib.contextmanager

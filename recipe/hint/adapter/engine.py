@@ -10,7 +10,7 @@ import numpy as np
 from omegaconf import DictConfig
 
 from recipe.hint.adapter.chat_template import Renderer, refuses_system, text_after
-from recipe.hint.adapter.group_client import GroupClient, Sampling
+from recipe.hint.adapter.group_client import GroupClient, PartialResponse, Sampling
 from recipe.hint.adapter.rewards import build_grader, overlong_of
 from recipe.hint.engine import Engine
 from recipe.hint.hints.base import WrittenText
@@ -73,20 +73,13 @@ class VllmEngine(Engine):
         # As arrays: transformers looks at every number of a list.
         ids = [np.asarray(each.token_ids_T) for group in groups for each in group]
         texts = iter(self._tokenizer.batch_decode(ids, skip_special_tokens=True))
-        return [
-            [
-                Response(
-                    token_ids_T=each.token_ids_T,
-                    log_probs_T=each.log_probs_T,
-                    text=next(texts),
-                    is_truncated=each.finish == "length",
-                    min_step=each.min_step,
-                    max_step=each.max_step,
-                )
-                for each in group
-            ]
-            for group in groups
-        ]
+
+        def whole(each: PartialResponse) -> Response:
+            tokens = each.token_ids_T, each.log_probs_T
+            is_cut = each.finish == "length"
+            return Response(*tokens, next(texts), is_cut, each.min_step, each.max_step)
+
+        return [[whole(each) for each in group] for group in groups]
 
     def given_response(self, text: str) -> Response:
         ids, longest = self._renderer.response(text), self._response_sampling.max_tokens
@@ -103,7 +96,7 @@ class VllmEngine(Engine):
     async def write(self, messages: list[Message], seed: int) -> WrittenText:
         assert self._hint_sampling is not None, "a method without hints asked for one"
         prompt_ids = self.render(messages)
-        if not self._client.has_room(prompt_ids):
+        if self._client.room(prompt_ids) < 1:
             return WrittenText("", 0)
         [[written]] = await self._client.sample_each([prompt_ids], self._hint_sampling, [seed])
         text = self._tokenizer.decode(written.token_ids_T.tolist(), skip_special_tokens=True)
@@ -124,14 +117,9 @@ class VllmEngine(Engine):
 
 
 class EngineBuilder:
-    """What the engines of one worker share: the client, the tokenizer and the verifier.
+    """What the engines of one worker share: the client, the tokenizer and the verifier, ``grader``.
 
-    Args:
-        worker: verl's AgentLoopWorker, or one derived from it.
-        settings: The ``hint:`` node.
-
-    Attributes:
-        grader: The verifier behind all engines.
+    ``worker`` is verl's AgentLoopWorker, or one derived from it.
     """
 
     def __init__(self, worker: Any, settings: HintSettings) -> None:
@@ -153,14 +141,12 @@ class EngineBuilder:
         self.grader = build_grader(settings.verify, worker.config)
         self._overlong = overlong_of(worker.config)
 
-    def build(self, sampling: DictConfig, settings: HintSettings | None = None) -> VllmEngine:
+    def build(self, how: DictConfig, settings: HintSettings | None = None) -> VllmEngine:
         """Return an engine with the sampling settings of ``rollout`` or its ``val_kwargs``.
 
-        Args:
-            sampling: The node with ``n``, ``temperature``, ``top_p`` and ``top_k``.
-            settings: Of the hint writer; without them the engine writes no hints.
+        ``settings`` are those of the hint writer; without them the engine writes no hints.
         """
-        length, how = self._rollout.response_length, sampling
+        length = self._rollout.response_length
         return VllmEngine(
             self._client,
             self._renderer,

@@ -70,27 +70,28 @@ class GroupClient:
     def __init__(
         self, llm_client: Any, *, max_model_len: int, timeout_s: float, is_seeded: bool = True
     ) -> None:
-        self._client = llm_client
+        self._client, self._timeout_s, self.is_seeded = llm_client, timeout_s, is_seeded
         self._max_model_len = max_model_len
-        self._timeout_s = timeout_s
-        self.is_seeded = is_seeded
 
-    def has_room(self, prompt_ids: Sequence[int]) -> bool:
-        """Return whether a response to this prompt could have one token."""
-        return len(prompt_ids) < self._max_model_len
+    def room(self, prompt_ids: Sequence[int]) -> int:
+        """Return how many tokens a response to this prompt can have."""
+        return self._max_model_len - len(prompt_ids)
 
     async def sample_each(
         self, prompts: Sequence[Sequence[int]], sampling: Sampling, seeds: Sequence[int]
     ) -> list[list[PartialResponse]]:
         """Sample a group for each prompt, in one call to one server.
 
-        What a weight update stops is continued under the new weights.
+        What a weight update stops is continued under the new weights. A prompt must leave room for
+        a response.
 
         Raises:
             StallError: If no server answers within ``timeout_s``.
-            ValueError: If a prompt leaves no room for a response.
         """
-        limited = [self._within(ids, sampling) for ids in prompts]
+        limited = [
+            replace(sampling, max_tokens=min(sampling.max_tokens, self.room(ids)))
+            for ids in prompts
+        ]
         answers = await self._ask(list(zip(prompts, limited, seeds, strict=True)))
         groups = [[PartialResponse() for _ in range(sampling.n)] for _ in prompts]
         for group, answer in zip(groups, answers, strict=True):
@@ -104,17 +105,6 @@ class GroupClient:
             if response.finish == STOPPED
         )
         return groups
-
-    def _within(self, prompt_ids: Sequence[int], sampling: Sampling) -> Sampling:
-        """Return the settings with ``max_tokens`` limited to the room that the prompt leaves."""
-        if not self.has_room(prompt_ids):
-            raise ValueError(
-                f"a prompt of {len(prompt_ids)} tokens leaves no room in "
-                f"actor_rollout_ref.rollout.max_model_len={self._max_model_len}; raise it, or "
-                f"leave such prompts out"
-            )
-        room = self._max_model_len - len(prompt_ids)
-        return replace(sampling, max_tokens=min(sampling.max_tokens, room))
 
     async def _continue(
         self, prompt_ids: Sequence[int], response: PartialResponse, sampling: Sampling, seed: int
@@ -137,17 +127,12 @@ class GroupClient:
         """Send prompts with settings and seed to the server that the balancer chooses."""
         request_id = uuid4().hex
         # A router of the user's own may look at the prompt.
-        server_id, server = await self._client._acquire_server(
-            request_id, prompt_ids=list(asked[0][0])
-        )
-        requests = [
-            (
-                list(ids),
-                fields_of(sampling) | {"seed": seed if self.is_seeded else None},
-                f"{request_id}-{number}",
-            )
-            for number, (ids, sampling, seed) in enumerate(asked)
-        ]
+        first_ids = list(asked[0][0])
+        server_id, server = await self._client._acquire_server(request_id, prompt_ids=first_ids)
+        requests = []
+        for number, (ids, sampling, seed) in enumerate(asked):
+            fields = fields_of(sampling) | {"seed": seed if self.is_seeded else None}
+            requests.append((list(ids), fields, f"{request_id}-{number}"))
         try:
             return await server.generate_groups.remote(requests, self._timeout_s)
         except TimeoutError:

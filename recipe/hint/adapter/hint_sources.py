@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from omegaconf import DictConfig
@@ -14,6 +15,7 @@ from recipe.hint.hints.solution_prefix import SolutionPrefix, unit_ends
 from recipe.hint.methods import Method
 from recipe.hint.prompt import Texts
 from recipe.hint.rollout import RolloutParts
+from recipe.hint.samples import NO_SAMPLES
 from recipe.hint.settings import HintSettings, build_method, num_levels, read_texts, source_of
 
 if TYPE_CHECKING:
@@ -26,8 +28,30 @@ def parts_of_training(
     """Return the parts of a training rollout, which `main_ask.py` uses too."""
     texts, method = read_texts(settings), build_method(config.trainer, settings)
     source = guarded_source(settings, texts, method, grader=grader, tokenizer=tokenizer)
-    rollout = config.actor_rollout_ref.rollout
-    teacher = teacher_of(method, settings, texts, rollout, rollout)
+    return _parts(config, settings, engine, method, source, config.actor_rollout_ref.rollout)
+
+
+def parts_of_validation(config: DictConfig, settings: HintSettings, engine: Any) -> RolloutParts:
+    """Return those of a validation or evaluation, which has no hints and keeps no samples."""
+    method = build_method(config.trainer, settings)
+    quiet, how = replace(settings, samples=NO_SAMPLES), config.actor_rollout_ref.rollout.val_kwargs
+    parts = _parts(config, quiet, engine, method, None, how)
+    return replace(parts, method=method.validation())
+
+
+def _parts(
+    config: DictConfig,
+    settings: HintSettings,
+    engine: Any,
+    method: Method,
+    source: HintSource | None,
+    sampling: DictConfig,
+) -> RolloutParts:
+    """Return the parts, with the teacher where the method asks it for turns, sampled as its own."""
+    texts, teacher = read_texts(settings), None
+    if method.settings.asks_teacher:
+        length = config.actor_rollout_ref.rollout.response_length
+        teacher = _build_teacher(settings, texts, 1, sampling, length)
     return RolloutParts(method, source, engine, settings, texts, teacher)
 
 
@@ -59,51 +83,20 @@ def build_source(
     elif name == "dataset":
         source = DatasetHints(max_level=levels, seed=settings.seed)
     elif name == "teacher":
-        how = settings.temperature, settings.top_p, settings.max_tokens
-        source = _build_teacher(settings, texts, levels, *how)
+        source = _build_teacher(settings, texts, levels, settings, settings.max_tokens)
     else:
         attempts = settings.attempts if settings.temperature else 1  # the same text each time
         source = SelfGenerated(texts=texts, attempts=attempts, max_level=levels)
     return Increments(source, method.increments) if method.increments > 1 else source
 
 
-def teacher_of(
-    method: Method,
-    settings: HintSettings,
-    texts: Texts,
-    rollout: DictConfig,
-    sampling: DictConfig,
-) -> Teacher | None:
-    """Return the endpoint where the method asks it for turns, sampled as the policy's are.
-
-    Args:
-        method: Decides whether the teacher is asked.
-        settings: The ``hint:`` node.
-        texts: Its prompts.
-        rollout: verl's node, for the longest response.
-        sampling: The same node, or its ``val_kwargs``.
-    """
-    if not method.settings.asks_teacher:
-        return None
-    how = sampling.temperature, sampling.top_p, rollout.response_length
-    return _build_teacher(settings, texts, 1, *how)
-
-
 def _build_teacher(
-    settings: HintSettings,
-    texts: Texts,
-    levels: int,
-    temperature: float,
-    top_p: float,
-    max_tokens: int,
+    settings: HintSettings, texts: Texts, levels: int, sampling: Any, max_tokens: int
 ) -> Teacher:
     # Here: only a run with a teacher needs its cache's sqlite3.
     from recipe.hint.hints.teacher import Teacher
 
+    how = TeacherSampling(sampling.temperature, sampling.top_p, max_tokens, settings.seed)
     return Teacher(
-        settings.teacher,
-        texts=texts,
-        sampling=TeacherSampling(temperature, top_p, max_tokens, settings.seed),
-        attempts=settings.attempts,
-        max_level=levels,
+        settings.teacher, texts=texts, sampling=how, attempts=settings.attempts, max_level=levels
     )

@@ -30,10 +30,9 @@ def grade_options(settings: VerifySettings, config: DictConfig) -> GradeOptions:
 
 def build_grader(settings: VerifySettings, config: DictConfig) -> VerifierPool:
     """Make a pool of grading processes; they start with the first response that needs one."""
+    options = grade_options(settings, config)
     return VerifierPool(
-        num_workers=settings.num_workers,
-        timeout_s=settings.timeout_s,
-        options=grade_options(settings, config),
+        num_workers=settings.num_workers, timeout_s=settings.timeout_s, options=options
     )
 
 
@@ -42,11 +41,8 @@ def overlong_of(config: DictConfig) -> Overlong | None:
     node = OmegaConf.select(config, f"{KWARGS}.overlong_buffer_cfg")
     if node is None or not node.get("enable"):
         return None
-    given = (
-        OmegaConf.select(config, f"{KWARGS}.max_resp_len"),
-        node.get("len"),
-        node.get("penalty_factor"),
-    )
+    longest = OmegaConf.select(config, f"{KWARGS}.max_resp_len")
+    given = (longest, node.get("len"), node.get("penalty_factor"))
     if OmegaConf.select(config, MANAGER) != "dapo" or None in given:
         raise ConfigError(
             f"{KWARGS}.overlong_buffer_cfg.enable=true is read by {MANAGER}=dapo only, with "

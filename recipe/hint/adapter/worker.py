@@ -6,7 +6,6 @@ import asyncio
 import gc
 import logging
 import math
-from dataclasses import replace
 from typing import Any
 
 import ray
@@ -19,14 +18,13 @@ from verl.utils import tensordict_utils as tu
 
 from recipe.hint.adapter import store
 from recipe.hint.adapter.engine import EngineBuilder, problems_in_flight
-from recipe.hint.adapter.hint_sources import parts_of_training, teacher_of
+from recipe.hint.adapter.hint_sources import parts_of_training, parts_of_validation
 from recipe.hint.record import Outcome
 from recipe.hint.rollout import PromptRollout, RolloutParts
-from recipe.hint.samples import NO_SAMPLES
 from recipe.hint.schema import ProblemState
 from recipe.hint.settings import settings_of
 from recipe.problems.schema import Problem, problem_from_row
-from recipe.run.errors import HintError, StallError
+from recipe.run.errors import StallError
 
 logger = logging.getLogger(__name__)
 # The plain class behind verl's Ray actor class.
@@ -40,7 +38,6 @@ _PROMPTS_PER_CALL = 64  # of the manager to a worker
 class HintWorker(_WorkerTQ):
     """One coroutine per prompt: sample, decide, publish once."""
 
-    _fault = ""  # why this worker cannot go on
     _solution_key = ""  # data.solution_key
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -50,54 +47,42 @@ class HintWorker(_WorkerTQ):
         tq.init()
         self.background_tasks = set()
 
-        self._publisher = store.Publisher()
         config = self.config
+        self._publisher = store.Publisher()
         self._settings = settings = settings_of(config)
         self._solution_key = config.data.get("solution_key") or ""
         self._slots = asyncio.Semaphore(settings.max_in_flight)
         self._validation_slots = asyncio.Semaphore(validation_slots(config))
-        engines = EngineBuilder(self, settings)
-        rollout = config.actor_rollout_ref.rollout
+        engines, rollout = EngineBuilder(self, settings), config.actor_rollout_ref.rollout
+        known = {"grader": engines.grader, "tokenizer": self.tokenizer}
         engine = engines.build(rollout, settings)
-        self._training = training = parts_of_training(
-            config, settings, engine, grader=engines.grader, tokenizer=self.tokenizer
-        )
-        # Validation has no source of hints and keeps no samples.
-        texts, method = training.texts, training.method
-        quiet = replace(settings, samples=NO_SAMPLES)
+        self._training = parts_of_training(config, settings, engine, **known)
         engine = engines.build(rollout.val_kwargs)
-        teacher = teacher_of(method, settings, texts, rollout, rollout.val_kwargs)
-        self._validation = RolloutParts(method.validation(), None, engine, quiet, texts, teacher)
+        self._validation = parts_of_validation(config, settings, engine)
         gc.freeze()  # as in the trainer's process
 
     async def ping(self) -> None:
-        """Answer at once.
-
-        Raises:
-            HintError: If the end of a prompt could not be told. Raised here, since nobody awaits
-                the error of a prompt.
-        """
-        if self._fault:
-            raise HintError(self._fault)
+        """Answer at once."""
 
     async def generate_sequences(self, batch: Any) -> None:
         """Start the prompts as verl does, after marking all of them as running in one call."""
         # Once: every access to `batch["uid"]` builds the whole column.
         uids: Any = [tu.unwrap_non_tensor_data(uid) for uid in batch["uid"]]
         is_validation: Any = "validate" in batch and tu.unwrap_non_tensor_data(batch["validate"])
-        await store.mark(uids, _partition(is_validation), "running")
+        await store.mark(uids, "val" if is_validation else "train", "running")
         await _WorkerTQ.generate_sequences(self, batch)
 
     async def _run_prompt(
         self, prompt: dict, sampling_params: dict, trajectory: dict, trace: bool = False
     ) -> None:
         """Roll out and publish one prompt; whatever fails becomes its status in the queue."""
-        is_validation = bool(trajectory["validate"])
-        name, partition = prompt["uid"], _partition(is_validation)
+        parts, partition = self._training, "train"
+        if trajectory["validate"]:
+            parts, partition = self._validation, "val"
+        name = prompt["uid"]
         try:
             problem = problem_from_row(prompt, self._solution_key)
             name = problem.id
-            parts = self._validation if is_validation else self._training
             outcome = await self.roll_out(parts, problem, prompt, int(trajectory["step"]))
             await self._publisher.publish(outcome, prompt, partition)
         # Any failure must reach the queue as a status, what was cancelled beneath it too.
@@ -105,11 +90,7 @@ class HintWorker(_WorkerTQ):
             logger.exception("problem %s failed", name)
             message = f"problem {name}: {type(error).__name__}: {error}"[:2000]
             tags = {"error": message, "is_fatal": _is_fatal(error)}
-            try:
-                await store.mark([prompt["uid"]], partition, "failure", **tags)
-            # Whatever it is: the prompt would be running until `progress_s`.
-            except (Exception, asyncio.CancelledError) as fault:  # noqa: BLE001
-                self._fault = f"TransferQueue took no word of a failed prompt: {fault!r}; {message}"
+            await store.mark([prompt["uid"]], partition, "failure", **tags)
 
     async def roll_out(
         self, parts: RolloutParts, problem: Problem, prompt: dict, step: int
@@ -166,10 +147,6 @@ class HintManager(AgentLoopManagerTQ):
                 f"the agent-loop workers did not take {len(prompts)} prompts within "
                 f"hint.watchdog.answer_s={limit_s:g} s; they, or TransferQueue, do not answer"
             ) from error
-
-
-def _partition(is_validation: bool) -> str:
-    return "val" if is_validation else "train"
 
 
 def _is_fatal(error: BaseException) -> bool:

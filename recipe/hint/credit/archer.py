@@ -151,7 +151,8 @@ class ReplayBuffer:
 
     def state_dict(self) -> dict[str, np.ndarray]:
         """Return all transitions as flat arrays; for token fields also where each text ends."""
-        state = {"reward": np.array([each.reward for each in self._kept], dtype=np.float64)}
+        state: dict[str, np.ndarray] = {}
+        state["reward"] = np.array([each.reward for each in self._kept], dtype=np.float64)
         for name in _TOKENS:
             texts = [getattr(each, name) for each in self._kept]
             state[name] = np.concatenate([np.array([], np.int32), *texts], dtype=np.int32)

@@ -14,11 +14,12 @@ from omegaconf import OmegaConf
 from ray.exceptions import ActorDiedError
 from talks import TurnEngine
 
+from recipe.hint.adapter.hint_sources import parts_of_validation
 from recipe.hint.methods import Method
 from recipe.hint.prompt import Texts
 from recipe.hint.rollout import RolloutParts
 from recipe.hint.schema import Response
-from recipe.hint.settings import HintSettings, evaluated_method, method_defaults
+from recipe.hint.settings import HintSettings, evaluated_method, method_defaults, settings_of
 from recipe.problems.columns import read_problems
 from recipe.problems.schema import Problem
 from recipe.run.errors import ConfigError, HintError, TeacherSilentError
@@ -178,7 +179,8 @@ RIGHT = {0: [0, 1, 1], 1: [1, 1, 0]}
 
 def played(missing, engine=None, **score):
     engine = engine or TurnEngine(RIGHT, group_size=3)
-    parts = evaluate.evaluation_parts(drawing("score", **score), engine)
+    config = drawing("score", **score)
+    parts = parts_of_validation(config, settings_of(config), engine)
     rows = asyncio.run(graded_rows(Job(a_problem(), missing), parts))
     return [{name: value for name, value in row.items() if name != "seconds"} for row in rows]
 
