@@ -22,7 +22,7 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -37,12 +37,12 @@ from recipe.hint.settings import build_method, settings_of
 from recipe.run.arguments import Parser
 from recipe.run.checkpoints import resume_step, step_folder
 from recipe.run.children import GRACE_S, deferred_signals, end_children, pause, start_child
-from recipe.run.errors import ConfigError, HintError, StallError
-from recipe.run.rows import by_step, read_rows
+from recipe.run.config import check
+from recipe.run.errors import HintError, StallError
 from recipe.run.whole_file import claimed, file_sha256, write_whole
 
 ROLES = ("solver", "guide")
-SUMMARY, LOG = "phases.json", "server.log"
+LOG = "server.log"
 # Not the program `vllm`: that of the CPU build does not find its own metadata.
 SERVE = [sys.executable, "-m", "vllm.entrypoints.openai.api_server"]
 # Settings of `actor_rollout_ref.rollout` that the policy's own replica is started with too.
@@ -50,7 +50,6 @@ _AS_THE_POLICY = (
     *("dtype", "max_model_len", "max_num_seqs", "max_num_batched_tokens"),
     *("enforce_eager", "enable_chunked_prefill"),
 )
-_TURNS = ("turns/acc_t1", "turns/acc_t2", "turns/delta")
 
 
 class Phase(NamedTuple):
@@ -65,18 +64,17 @@ class ServerOptions(NamedTuple):
     """Where the partner is served: the command's own options."""
 
     host: str = "127.0.0.1"
-    port: int = 0
     devices: str = ""
     serve_args: str = ""
 
 
 def phases(t_low: int, t_high: int, num_steps: int) -> list[Phase]:
     """Return the phases of a run of ``num_steps`` steps of both roles; the solver begins."""
-    if min(t_low, t_high) < 1 or num_steps <= t_low:
-        raise ConfigError(
-            f"t_low={t_low} and t_high={t_high} must be at least 1, and trainer."
-            f"total_training_steps={num_steps}, the steps of both roles together, above t_low"
-        )
+    check(
+        min(t_low, t_high) >= 1 and num_steps > t_low,
+        f"t_low={t_low} and t_high={t_high} must be at least 1, and trainer."
+        f"total_training_steps={num_steps}, the steps of both roles together, above t_low",
+    )
     found, done, lengths = [], dict.fromkeys(ROLES, 0), {"solver": t_low, "guide": t_high}
     while (left := num_steps - sum(done.values())) > 0:
         role = ROLES[len(found) % 2]
@@ -108,7 +106,10 @@ class Alternation:
         # The processes of a killed command hold the lock until they have ended.
         with deferred_signals(), claimed(self.root / ".lock", wait_s=GRACE_S) as self._lock:
             if self.config.trainer.eval_only:
-                self._evaluate()
+                names = [f"{role}-{self._step(role)}" for role in ROLES]
+                solver, guide = map(self._export, ROLES)
+                more = {"actor_rollout_ref.model.path": solver}
+                self._hint("evaluate", "-".join(names), "guide", guide, more)
                 return
             for phase in self.phases:
                 if self._step(phase.role) < phase.last:
@@ -137,44 +138,34 @@ class Alternation:
         return str(target)
 
     def _train(self, phase: Phase) -> None:
-        partner = ROLES[1 - ROLES.index(phase.role)]
-        model, served = self._export(partner), f"{partner}-{self._step(partner)}"
-        steps = f"steps {phase.first} to {phase.last}"
-        print(f"train the {phase.role}, {steps}: {served} answers", flush=True)
-        more: dict[str, Any] = {
-            "hint.run_dir": self.root / phase.role,
-            "trainer.total_training_steps": phase.last,
-            "trainer.experiment_name": f"{self.config.trainer.experiment_name}-{phase.role}",
-        }
-        if phase.role == "guide":  # stage I, and what only it reads, is the solver's
+        role = phase.role
+        partner = ROLES[1 - ROLES.index(role)]
+        more: dict[str, Any] = {"trainer.total_training_steps": phase.last}
+        if role == "guide":  # stage I, and what only it reads, is the solver's
             more |= {f"{self.node}.{name}": 0 for name in ("stage1_steps", "beta2")}
             more[f"{self.node}.adaptive_beta2"] = False
-        self._hint(partner, served, model, more)
-        if self._step(phase.role) < phase.last:
-            raise HintError(f"the {phase.role} has no checkpoint of step {phase.last}")
-        self._keep_summary(phase, served, model)
+        model, served = self._export(partner), f"{partner}-{self._step(partner)}"
+        what = f"steps {phase.first} to {phase.last} of"
+        self._hint(what, role, partner, model, more)
+        if self._step(role) < phase.last:
+            raise HintError(f"the {role} has no checkpoint of step {phase.last}")
+        path = self.root / "phases.json"
+        before = json.loads(path.read_text(encoding="utf-8"))["phases"] if path.exists() else []
+        facts = {**phase._asdict(), "served": served, "sha256": weights_sha256(Path(model))}
+        write_whole(path, json.dumps({"phases": [*before, facts]}, indent=1) + "\n")
 
-    def _evaluate(self) -> None:
-        solver, model = self._export("solver"), self._export("guide")
-        served = f"guide-{self._step('guide')}"
-        pair = f"solver-{self._step('solver')}-{served}"
-        print(f"evaluate {pair}", flush=True)
-        more = {
-            "hint.run_dir": self.root / pair,
-            "actor_rollout_ref.model.path": solver,
-            "trainer.experiment_name": f"{self.config.trainer.experiment_name}-{pair}",
-        }
-        self._hint("guide", served, model, more)
-
-    def _hint(self, partner: str, served: str, model: str, more: Mapping[str, Any]) -> None:
-        """Run ``main_hint.py`` against a server of the partner."""
-        answers = self.root / "answers" / served
-        for path in answers.parent.glob("*"):  # other weights must not answer from this cache
-            if path != answers:
-                shutil.rmtree(path)
-        port = self.server.port or _free_port(self.server.host)
-        url = f"http://{self.server.host}:{port}"
+    def _hint(
+        self, what: str, name: str, partner: str, model: str, more: Mapping[str, Any]
+    ) -> None:
+        """Run ``main_hint.py`` in the folder ``name`` against a server of the partner."""
+        served = f"{partner}-{self._step(partner)}"
+        print(f"{what} {name}: {served} answers", flush=True)
+        with socket.socket() as probe:
+            probe.bind((self.server.host, 0))
+            url = f"http://{self.server.host}:{probe.getsockname()[1]}"
         given: dict[str, Any] = {
+            "hint.run_dir": self.root / name,
+            "trainer.experiment_name": f"{self.config.trainer.experiment_name}-{name}",
             f"{self.node}.t_low": 0,
             f"{self.node}.t_high": 0,
             f"{self.node}.{partner}": "teacher",
@@ -183,13 +174,14 @@ class Alternation:
             "hint.teacher.model": partner,
             # The same limit as for the policy's own replica.
             "hint.teacher.timeout_s": self.config.hint.watchdog.rollout_s,
-            "hint.teacher.cache_dir": answers,
+            # Other weights must not answer from this cache.
+            "hint.teacher.cache_dir": self.root / "answers" / served,
             **more,
         }
-        arguments = [f"{name}={_override(value)}" for name, value in given.items()]
+        arguments = [f"{key}={_override(value)}" for key, value in given.items()]
         command = [
             *(*SERVE, "--model", model, "--served-model-name", partner, served),
-            *("--host", self.server.host, "--port", str(port)),
+            *("--host", self.server.host, "--port", url.rpartition(":")[2]),
             *server_arguments(self.config, self.server),
         ]
         devices = {"CUDA_VISIBLE_DEVICES": self.server.devices} if self.server.devices else {}
@@ -201,32 +193,27 @@ class Alternation:
         began_s, limit_s = time.monotonic(), self.config.hint.watchdog.start_s
         try:
             while not _answers(f"{url}/health"):
-                self._check_served(server, served)
+                _check_runs(server)
                 if time.monotonic() - began_s > limit_s:
                     raise StallError(
                         f"the server of {served} did not answer within hint.watchdog.start_s="
                         f"{limit_s:g} s; raise it, or look at {LOG}"
                     )
                 pause(0.5)
-            check = functools.partial(self._check_served, server, served)
-            self._run("main_hint.py", [*self.settings, *arguments], check)
+            self._run("main_hint.py", [*self.settings, *arguments], server)
         finally:
             end_children([server])
 
-    def _check_served(self, server: subprocess.Popen, served: str) -> None:
-        if (code := server.poll()) is not None:
-            raise HintError(f"the server of {served} ended with exit code {code}: see {LOG}")
-
     def _run(
-        self, program: str, arguments: Sequence[str], check: Callable[[], None] = lambda: None
+        self, program: str, arguments: Sequence[str], server: subprocess.Popen | None = None
     ) -> None:
-        """Run a program to its end, as long as the check passes."""
+        """Run a program to its end, as long as the server runs."""
         command = [sys.executable, str(self.programs / program), *arguments]
         env = {**os.environ, "PYTHONUNBUFFERED": "1"}
         process = start_child(command, env=env, pass_fds=(self._lock,))
         try:
             while (code := process.poll()) is None:
-                check()
+                _check_runs(server)
                 pause(0.2)
         finally:
             if process.poll() is None:
@@ -234,29 +221,10 @@ class Alternation:
         if code:
             raise HintError(f"{program} ended with exit code {code}; it has said why")
 
-    def _keep_summary(self, phase: Phase, served: str, model: str) -> None:
-        """Add what the phase came to, and which weights answered in it."""
-        path = self.root / SUMMARY
-        before = json.loads(path.read_text(encoding="utf-8"))["phases"] if path.exists() else []
-        rows = by_step(read_rows(self.root / phase.role / "metrics.jsonl"))
-        steps = [row for row in rows if phase.first <= row["step"] <= phase.last]
-        last = steps[-1] if steps else {}
-        shown = [name for name in last if name.startswith("val-core/") or name in _TURNS]
-        facts = {
-            **phase._asdict(),
-            "seconds": round(sum(row.get("timing_s/step", 0.0) for row in steps), 1),
-            "metrics": {name: last[name] for name in shown},
-            "served": served,
-            "sha256": weights_sha256(Path(model)),
-        }
-        write_whole(path, json.dumps({"phases": [*before, facts]}, indent=1) + "\n")
 
-
-def weights_sha256(model: Path) -> str | None:
-    """Return the digest of a model folder's weights; ``None`` if it is not such a folder."""
-    files = sorted(model.glob("*.safetensors"))
-    digests = "".join(map(file_sha256, files))
-    return hashlib.sha256(digests.encode()).hexdigest() if files else None
+def _check_runs(server: subprocess.Popen | None) -> None:
+    if server and (code := server.poll()) is not None:
+        raise HintError(f"the server of the partner ended with exit code {code}: see {LOG}")
 
 
 def _answers(url: str) -> bool:
@@ -266,15 +234,16 @@ def _answers(url: str) -> bool:
     return False
 
 
-def _free_port(host: str) -> int:
-    with socket.socket() as probe:
-        probe.bind((host, 0))
-        return probe.getsockname()[1]
-
-
 def _override(given: object) -> str:
     text = str(given)
     return text.lower() if isinstance(given, int | float) else f"'{text}'"
+
+
+def weights_sha256(model: Path) -> str | None:
+    """Return the digest of a model folder's weights; ``None`` if it is not such a folder."""
+    files = sorted(model.glob("*.safetensors"))
+    digests = "".join(map(file_sha256, files))
+    return hashlib.sha256(digests.encode()).hexdigest() if files else None
 
 
 def server_arguments(config: Any, server: ServerOptions) -> list[str]:
@@ -308,8 +277,8 @@ def server_arguments(config: Any, server: ServerOptions) -> list[str]:
 def check_settings(config: DictConfig, server: ServerOptions) -> str:
     """Return the settings node of the method; refuse what has no two roles, or no export."""
     name = str(config.trainer.method)
-    if not getattr(METHODS.get(name), "roles_alternate", False):
-        raise ConfigError(f"trainer.method={name} has no solver and guide that take turns")
+    takes_turns = getattr(METHODS.get(name), "roles_alternate", False)
+    check(takes_turns, f"trainer.method={name} has no solver and guide that take turns")
     node = METHODS[name].settings_node
     needed = {
         **{f"{node}.{role}": "policy" for role in ROLES},
@@ -323,14 +292,13 @@ def check_settings(config: DictConfig, server: ServerOptions) -> str:
         "trainer.save_freq": max(config.trainer.save_freq, 1),
     }
     for key, value in needed.items():
-        if (given := OmegaConf.select(config, key)) != value:
-            raise ConfigError(f"{key}={given} does not work with two policies; give {value}")
-    if (config.trainer.device == "cpu") == bool(server.devices):
-        raise ConfigError(
-            f"--devices '{server.devices}' with trainer.device={config.trainer.device}: name the "
-            f"GPUs that serve the frozen role, none on a CPU; those that train are "
-            f"CUDA_VISIBLE_DEVICES"
-        )
+        given = OmegaConf.select(config, key)
+        check(given == value, f"{key}={given} does not work with two policies; give {value}")
+    check(
+        (config.trainer.device == "cpu") != bool(server.devices),
+        f"--devices '{server.devices}' with trainer.device={config.trainer.device}: name the GPUs "
+        f"that serve the frozen role, none on a CPU; those that train are CUDA_VISIBLE_DEVICES",
+    )
     return node
 
 
@@ -339,13 +307,11 @@ def check_and_alternate(server: ServerOptions, config: DictConfig) -> None:
     from recipe.hint.adapter.preflight.run import preflight
 
     settings = [str(each) for each in HydraConfig.get().overrides.task]
-    node = check_settings(config, server)
-    method = build_method(config.trainer, settings_of(config))
-    planned: list[Phase] = []
+    node, planned = check_settings(config, server), []
     if not config.trainer.eval_only:
         # As one policy in both roles; the server's settings are checked with each phase.
-        own = [each for each in settings if not each.startswith("hint.teacher.")]
-        preflight(config, own)
+        preflight(config, [each for each in settings if not each.startswith("hint.teacher.")])
+        method = build_method(config.trainer, settings_of(config))
         planned = phases(*method.role_steps, config.trainer.total_training_steps or 0)
         shown = ", ".join(f"{role} {first}-{last}" for role, first, last in planned)
         print(f"phases    {len(planned)}: {shown}", flush=True)
@@ -356,14 +322,9 @@ def check_and_alternate(server: ServerOptions, config: DictConfig) -> None:
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Run the command; the exit code is 0 only when it has done all it was asked for."""
-    argv = sys.argv[1:] if argv is None else list(argv)
-    parser = Parser(
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
+    as_is = argparse.RawDescriptionHelpFormatter
+    parser = Parser(description=__doc__, formatter_class=as_is, allow_abbrev=False)
     parser.add_argument("--host", default="127.0.0.1", help="address of this machine")
-    parser.add_argument("--port", type=int, default=0, help="of the server; 0: a free one")
     parser.add_argument("--devices", default="", help="GPUs that serve")
     parser.add_argument("--serve-args", default="", help="further arguments of vllm serve")
     given, settings = parser.parse_known_args(argv)

@@ -10,26 +10,26 @@ from __future__ import annotations
 
 import functools
 import json
-import statistics
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+import pandas as pd
 from omegaconf import DictConfig, OmegaConf, open_dict
-from omegaconf.errors import OmegaConfBaseException
+from pydantic import Field
 
 from recipe.hint.main_hint import run_command
 from recipe.hint.methods import BASELINE, METHODS, RELEASED
+from recipe.run.config import check
 from recipe.run.ending import errors_in_one_line
-from recipe.run.errors import ConfigError
+from recipe.run.typed import read_typed
 from recipe.run.whole_file import write_whole
 from recipe.study.runs import Run, read_run
 from recipe.study.tables import markdown
 
 MANAGER = "recipe.study.bench_trainer.BenchManager"
-Row = Mapping[str, Any]
 # Column of the table -> the number's name and form.
 _COLUMNS = {
     "step s": ("step_s", ".2f"),
@@ -42,16 +42,16 @@ _COLUMNS = {
     "tok/s": ("tokens_per_s", ".0f"),
     "all wrong": ("unresolved_share", ".0%"),
 }
-_RATIOS = ("rollout", "token", "step")
+_RATIOS = {"rollout": "rollout_s", "token": "tokens", "step": "step_s"}
 
 
-@dataclass
+@dataclass(frozen=True)
 class BenchSettings:
     """The ``bench.*`` arguments: methods by name, measured rounds, and rounds before these."""
 
-    arms: list[str] = field(default_factory=lambda: [BASELINE, *RELEASED])
-    steps: int = 6
-    warmup: int = 2
+    arms: tuple[str, ...] = (BASELINE, *RELEASED)
+    steps: Annotated[int, Field(ge=1)] = 6
+    warmup: Annotated[int, Field(ge=0)] = 2
 
     def slots(self) -> list[tuple[str, int]]:
         """Return the method and the round, from 1, of every step."""
@@ -62,27 +62,21 @@ class BenchSettings:
 def split_arguments(argv: Sequence[str]) -> tuple[list[str], BenchSettings]:
     """Return the arguments for Hydra, and those of the benchmark."""
     own = [arg.removeprefix("bench.") for arg in argv if arg.startswith("bench.")]
-    rest = [arg for arg in argv if not arg.startswith("bench.")]
-    try:
-        merged = OmegaConf.merge(OmegaConf.structured(BenchSettings), OmegaConf.from_dotlist(own))
-    except OmegaConfBaseException as error:
-        raise ConfigError(f"bench.{', bench.'.join(own)}: {str(error).splitlines()[0]}") from error
-    settings: Any = OmegaConf.to_object(merged)
-    is_known = BASELINE in settings.arms and METHODS.keys() >= {*settings.arms}
-    if not is_known or settings.steps < 1 or settings.warmup < 0:
-        raise ConfigError(
-            f"bench.arms={settings.arms} must name {BASELINE}, which the others are compared "
-            f"with, and methods among {', '.join(METHODS)}; bench.steps={settings.steps} must be "
-            f"at least 1, bench.warmup={settings.warmup} at least 0"
-        )
-    return rest, settings
+    node: Any = OmegaConf.to_container(OmegaConf.from_dotlist(own))
+    settings = read_typed(BenchSettings, node, "bench")
+    check(
+        BASELINE in settings.arms and METHODS.keys() >= {*settings.arms},
+        f"bench.arms={list(settings.arms)} must name {BASELINE}, which the others are compared "
+        f"with, and methods among {', '.join(METHODS)}",
+    )
+    return [arg for arg in argv if not arg.startswith("bench.")], settings
 
 
 def apply_bench_mode(config: DictConfig, bench: BenchSettings) -> None:
     """Rewrite the settings that a benchmark decides; only mode ``sync`` has a rollout phase."""
     trainer = config.trainer
-    if trainer.v1.trainer_mode != "sync":
-        raise ConfigError(f"trainer.v1.trainer_mode={trainer.v1.trainer_mode} must be sync here")
+    mode = trainer.v1.trainer_mode
+    check(mode == "sync", f"trainer.v1.trainer_mode={mode} must be sync here")
     with open_dict(config):
         trainer.method = RELEASED[0]
         trainer.val_before_train = False
@@ -91,25 +85,22 @@ def apply_bench_mode(config: DictConfig, bench: BenchSettings) -> None:
         trainer.logger = []
         trainer.total_training_steps = len(bench.slots())
         config.actor_rollout_ref.rollout.agent.agent_loop_manager_class = MANAGER
-        config.bench = OmegaConf.structured(bench)
+        config.bench = {**asdict(bench), "arms": list(bench.arms)}
 
 
 def bench_of(config: DictConfig) -> BenchSettings:
     """Return the settings that :func:`apply_bench_mode` wrote into the configuration."""
-    node: Any = OmegaConf.to_container(config.bench)
-    return BenchSettings(**node)
+    return BenchSettings(**config.bench)
 
 
-def rows_of(run: Run, bench: BenchSettings) -> list[Row]:
+def rows_of(run: Run, bench: BenchSettings) -> list[dict[str, Any]]:
     """Return what each step of a run cost, in seconds and tokens."""
-    records: dict[int, list[Row]] = {}
+    records: dict[int, list[Mapping[str, Any]]] = {}
     for record in run.records():
         records.setdefault(record["step"], []).append(record)
     rows = []
     for (arm, number), row in zip(bench.slots(), run.training, strict=True):
-        step_s, rollout_s, update_s = (
-            row[f"timing_s/{name}"] for name in ("step", "gen", "update_actor")
-        )
+        times = [row[f"timing_s/{name}"] for name in ("step", "gen", "update_actor")]
         own = records[row["step"]]
         at_zero = [each["rounds"][0] for each in own if each["rounds"][0]["level"] == 0]
         accepted = sum(each["trained_tokens"] for each in own)
@@ -118,10 +109,8 @@ def rows_of(run: Run, bench: BenchSettings) -> list[Row]:
                 "arm": arm,
                 "round": number,
                 "is_counted": number > bench.warmup,
-                "step_s": step_s,
-                "rollout_s": rollout_s,
-                "update_s": update_s,
-                "other_s": step_s - rollout_s - update_s,
+                **dict(zip(("step_s", "rollout_s", "update_s"), times, strict=True)),
+                "other_s": 2 * times[0] - sum(times),
                 "level0": len(at_zero),
                 "unresolved": sum(not any(each["accuracies"]) for each in at_zero),
                 "accepted_tokens": accepted,
@@ -133,30 +122,19 @@ def rows_of(run: Run, bench: BenchSettings) -> list[Row]:
     return rows
 
 
-def summary_of(rows: Sequence[Row]) -> dict[str, Any]:
+def summary_of(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return means per method of the counted steps, and ratios to the baseline by round."""
-    by_arm: dict[str, dict[int, Row]] = {}
-    for row in rows:
-        if row["is_counted"]:
-            by_arm.setdefault(row["arm"], {})[row["round"]] = row
-    base = by_arm[BASELINE]
-    return {"rounds": len(base), "arms": {name: _arm(each, base) for name, each in by_arm.items()}}
-
-
-def _arm(steps: Mapping[int, Row], base: Mapping[int, Row]) -> dict[str, Any]:
-    names = next(iter(steps.values())).keys() - {"arm", "round", "is_counted"}
-    result: dict[str, Any] = {
-        name: statistics.fmean(step[name] for step in steps.values()) for name in names
-    }
-    result["tokens_per_s"] = result["tokens"] / result["rollout_s"]
-    result["unresolved_share"] = result["unresolved"] / (result["level0"] or 1)
-    keys = {"rollout": "rollout_s", "token": "tokens", "step": "step_s"}
-    for name, key in keys.items():
-        pairs = [(step, base[number]) for number, step in steps.items()]
-        each = [one[key] / two[key] for one, two in pairs]
-        spread = {"median": statistics.median(each), "min": min(each), "max": max(each)}
-        result[f"{name}_ratio"] = spread
-    return result
+    steps: Any = pd.DataFrame([row for row in rows if row["is_counted"]])
+    means = steps.groupby("arm", sort=False).mean(numeric_only=True)
+    means["tokens_per_s"] = means["tokens"] / means["rollout_s"]
+    means["unresolved_share"] = means["unresolved"] / means["level0"].replace(0, 1)
+    arms = means.to_dict("index")
+    for name, key in _RATIOS.items():
+        costs = steps.pivot(index="round", columns="arm", values=key)
+        ratios = costs.div(costs[BASELINE], axis=0).agg(["median", "min", "max"])
+        for arm, spread in ratios.to_dict().items():
+            arms[arm][f"{name}_ratio"] = spread
+    return {"rounds": steps["round"].nunique(), "arms": arms}
 
 
 def lines_of(summary: Mapping[str, Any]) -> list[str]:

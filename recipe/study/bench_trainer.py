@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import ray
@@ -37,12 +37,11 @@ class BenchTrainerSync(HintMixin, PPOTrainerSync):
         self.train_dataloader_it = self._batches()
 
     def _batches(self) -> Iterator[dict[str, Any]]:
-        size = self.config.data.train_batch_size
-        order = list(range(len(self.train_dataset)))
-        random.Random(self.hint.seed).shuffle(order)
+        size, problems = self.config.data.train_batch_size, cast("Any", self.train_dataset)
+        order = random.Random(self.hint.seed).sample(range(len(problems)), len(problems))
         for arm, number in self._slots:
             rows = [order[each % len(order)] for each in range((number - 1) * size, number * size)]
-            columns = collate_fn([self.train_dataset[row] for row in rows])
+            columns = collate_fn([problems[row] for row in rows])
             columns["bench_arm"] = np.array([arm] * size, dtype=object)
             columns["bench_round"] = np.array([number] * size, dtype=object)
             yield columns

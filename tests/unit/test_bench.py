@@ -48,15 +48,15 @@ def test_ratios_are_taken_round_by_round():
 def test_bench_arguments_are_taken_out_and_the_rest_is_left_to_hydra():
     rest, settings = split_arguments(["hardware=laptop", "bench.steps=3", "bench.arms=[grpo,sage]"])
     assert rest == ["hardware=laptop"]
-    assert (settings.steps, settings.arms, settings.warmup) == (3, ["grpo", "sage"], 2)
+    assert (settings.steps, settings.arms, settings.warmup) == (3, ("grpo", "sage"), 2)
 
 
 @pytest.mark.parametrize(
     ("argument", "message"),
     [
         ("bench.step=3", "bench.step"),
-        ("bench.steps=many", "bench.steps=many"),
-        ("bench.steps=0", "bench.steps=0 must be at least 1"),
+        ("bench.steps=many", "bench.steps="),
+        ("bench.steps=0", "bench.steps=0"),
         ("bench.arms=[grpo,wise]", "wise"),
         ("bench.arms=[sage]", "must name grpo"),
     ],

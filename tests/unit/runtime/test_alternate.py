@@ -73,10 +73,10 @@ def test_each_role_trains_against_the_other_ones_weights_and_a_longer_run_goes_o
     assert partners(tmp_path) == WHOLE
     assert sorted(path.name for path in (tmp_path / "exports").iterdir()) == ["guide-2", "solver-4"]
     assert said == [
-        *("train the solver, steps 1 to 2: guide-0 answers", "export solver-2"),
-        *("train the guide, steps 1 to 1: solver-2 answers", "export guide-1"),
-        *("train the solver, steps 3 to 4: guide-1 answers", "export solver-4"),
-        *("train the guide, steps 2 to 2: solver-4 answers", "export guide-2"),
+        *("steps 1 to 2 of solver: guide-0 answers", "export solver-2"),
+        *("steps 1 to 1 of guide: solver-2 answers", "export guide-1"),
+        *("steps 3 to 4 of solver: guide-1 answers", "export solver-4"),
+        *("steps 2 to 2 of guide: solver-4 answers", "export guide-2"),
     ]
     summary = json.loads((tmp_path / "phases.json").read_text())["phases"]
     assert [(row["role"], row["last"], row["served"]) for row in summary] == [
@@ -89,7 +89,7 @@ def test_each_role_trains_against_the_other_ones_weights_and_a_longer_run_goes_o
     (tmp_path / "exports/guide-2").rename(tmp_path / "exports/.guide-2.123")
     alternation(tmp_path, num_steps=8).run()
     said = capsys.readouterr().out.splitlines()
-    assert said[:2] == ["export guide-2", "train the solver, steps 5 to 6: guide-2 answers"]
+    assert said[:2] == ["export guide-2", "steps 5 to 6 of solver: guide-2 answers"]
     assert [row["step"] for row in rows(tmp_path, "solver")] == [1, 2, 3, 4, 5, 6]
     assert len(list((tmp_path / "exports").iterdir())) == 2
 
@@ -135,7 +135,12 @@ def test_a_run_without_checkpoints_ends_with_what_left_nothing(tmp_path):
     ("fault", "start_s", "error", "says"),
     [
         ("deaf", 5.0, StallError, r"guide-0 did not answer within .*start_s=5 s"),
-        ("mortal", 30.0, HintError, r"the server of guide-0 ended with exit code 5: see server"),
+        (
+            "mortal",
+            30.0,
+            HintError,
+            r"the server of the partner ended with exit code 5: see server",
+        ),
     ],
 )
 def test_a_partner_that_is_not_there_ends_the_run_with_its_name(
