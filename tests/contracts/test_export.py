@@ -3,7 +3,6 @@
 import copy
 import re
 import shutil
-import sys
 from pathlib import Path
 
 import pytest
@@ -16,7 +15,6 @@ from torch.distributed.tensor import DTensor, Shard, init_device_mesh
 from torch.testing._internal.distributed.fake_pg import FakeStore
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from recipe.run.errors import ConfigError
 from recipe.study.export import main, merge_model
 
 BASE = Path(__file__).parents[2] / "data/tiny/base"
@@ -155,13 +153,3 @@ def test_a_damaged_checkpoint_ends_in_one_line_and_leaves_nothing(
     last = capsys.readouterr().err.splitlines()[-1]
     assert last.startswith("error: ") and re.search(message, last)
     assert {path.name for path in tmp_path.iterdir()} == {"run"}
-
-
-def test_a_merge_that_fails_is_told(tmp_path, monkeypatch):
-    checkpoint = tmp_path / "global_step_5"
-    (checkpoint / "actor/huggingface").mkdir(parents=True)
-    (checkpoint / "actor/fsdp_config.json").write_text("{}")
-    (checkpoint / "COMPLETE").write_text('{"bytes": {}}')
-    monkeypatch.setattr(sys, "executable", "/bin/false")
-    with pytest.raises(ConfigError, match="cannot be merged: exit code 1"):
-        merge(checkpoint)

@@ -40,4 +40,4 @@ def test_all_arms_of_a_round_sample_the_same_answers_at_level_zero(tmp_path):
     assert (grpo["discarded_tokens"], grpo["hint_tokens"]) == (0, 0)
     assert sage["hint_tokens"] > 0 and sage["discarded_tokens"] > 0
     assert set(json.loads((tmp_path / "bench.json").read_text())["arms"]) == set(arms)
-    assert "rollout to grpo" in done.stdout
+    assert "rollout_ratio.median" in done.stdout

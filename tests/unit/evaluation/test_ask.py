@@ -35,38 +35,27 @@ GUIDED = [name for name, each in METHODS.items() if hasattr(each.settings_cls(),
 HINTED = [name for name, each in METHODS.items() if each.uses_hints]
 
 
-@pytest.fixture
-def files(tmp_path):
-    """Validation and training problems; one has a column of its own."""
+def test_the_problem_is_one_of_a_file_with_all_its_columns_or_ones_own(tmp_path):
     rows = [make_row(f"What is {n} + 1?", str(n + 1), row_id=f"n/{n}") for n in range(4)]
     rows[3]["hint_level_1"] = "count on"
     write_rows(rows[:2], tmp_path / "val.parquet")
     write_rows(rows[2:], tmp_path / "train.parquet")
-    data = {name: str(tmp_path / f"{name[:-6]}.parquet") for name in ("val_files", "train_files")}
-    config = OmegaConf.create({"data": data})
-    return SimpleNamespace(config=config, target=tmp_path / "question.parquet")
+    files = {f"{name}_files": str(tmp_path / f"{name}.parquet") for name in ("val", "train")}
+    target = tmp_path / "question.parquet"
 
+    def question(*argv):
+        write_question(read_arguments(argv)[0], OmegaConf.create({"data": files}), target)
+        [found] = read_problems(target)
+        return found
 
-def question(files, *argv):
-    given, _ = read_arguments(argv)
-    write_question(given, files.config, files.target)
-    [found] = read_problems(files.target)
-    return found
-
-
-def test_a_problem_is_found_by_its_id_in_validation_and_training_files(files):
-    assert question(files, "--id", "n/1").text == "What is 1 + 1?"
-    assert question(files, "--id", "n/3").answer == "4"
-    [row] = pq.read_table(files.target).to_pylist()
-    assert row["hint_level_1"] == "count on"  # with all columns that the method may read
-    with pytest.raises(DataError, match=r"n/9 is not in .*val.parquet or .*train.parquet"):
-        question(files, "--id", "n/9")
-
-
-def test_a_problem_of_ones_own_has_the_form_of_prepared_ones(files):
-    asked = question(files, "--problem", "How many?", "--answer", "7", "--solution", "Count.")
+    assert question("--id", "n/1").text == "What is 1 + 1?"
+    assert question("--id", "n/3").answer == "4"
+    assert pq.read_table(target).to_pylist()[0]["hint_level_1"] == "count on"
+    asked = question("--problem", "How many?", "--answer", "7", "--solution", "Count.")
     assert (asked.text, asked.answer, asked.solution) == ("How many?", "7", "Count.")
     assert [turn["role"] for turn in asked.messages] == ["system", "user"]
+    with pytest.raises(DataError, match=r"n/9 is not in .*val.parquet or .*train.parquet"):
+        question("--id", "n/9")
 
 
 @pytest.mark.parametrize("argv", [[], ["--id", "1", "--problem", "x"], ["--problem", "x"]])
@@ -80,32 +69,31 @@ def test_a_question_that_is_none_ends_in_one_line(argv, capsys):
 # -- the rounds
 
 
-def asked(method, outcomes, source=None, **engine):
-    levels = 3 if method.uses_hints else 0
-    if method.uses_hints and source is None:
-        source = SelfGenerated(texts=Texts(), attempts=2, max_level=3)
-    engine = ScriptedEngine(outcomes, **engine)
-    parts = RolloutParts(method(max_level=levels), source, engine, HintSettings(), Texts())
-    return asyncio.run(ask(problem(), parts)), engine
+def asked(name, engine):
+    cls = METHODS[name]
+    source = SelfGenerated(texts=Texts(), attempts=2, max_level=3) if cls.uses_hints else None
+    method = cls(max_level=3 if cls.uses_hints else 0)
+    parts = RolloutParts(method, source, engine, HintSettings(), Texts())
+    return asyncio.run(ask(problem(), parts))
 
 
 @pytest.mark.parametrize("name", ["sage", "sage-light", "fixed"])
 def test_a_method_with_hints_is_asked_at_every_level_whatever_is_right(name):
     # SAGE alone would have stopped at level 1, where one of three is right.
-    found, _ = asked(METHODS[name], NEVER)
-    assert [(each["level"], len(each["turns"])) for each in found["rounds"]] == [
-        *((0, 3), (1, 3)),
-        *((2, 3), (3, 3)),
-    ]
-    hints = [each["hint"] for each in found["rounds"]]
+    found = asked(name, ScriptedEngine(NEVER))
+    rounds = found["rounds"]
+    levels = [(each["level"], len(each["turns"])) for each in rounds]
+    assert levels == [(0, 3), (1, 3), (2, 3), (3, 3)]
+    hints = [each["hint"] for each in rounds]
     assert hints == ["", "think", "think. add", "think. add. carry"]
-    assert [turn["score"] for turn in found["rounds"][2]["turns"]] == [0.0, 1.0, 1.0]
+    lines = asked_lines(found)
+    start = lines.index("level 2: 2 of 3 right")
+    shown = ["level 2: 2 of 3 right", "  hint", "    think. add", "  2 x correct", "    2:1"]
+    assert lines[start : start + 5] == shown
 
 
 def test_a_method_with_turns_is_asked_for_its_turns():
-    engine = TurnEngine({0: [0, 1, 1], 1: [1, 1, 0]}, group_size=3)
-    parts = RolloutParts(METHODS["score"](), None, engine, HintSettings(), Texts())
-    found = asyncio.run(ask(problem(), parts))
+    found = asked("score", TurnEngine({0: [0, 1, 1], 1: [1, 1, 0]}, group_size=3))
     assert [each["prompt"] for each in found["rounds"]] == ["bare", "revise"]
     assert [turn["parent"] for turn in found["rounds"][1]["turns"]] == [[0, 0], [0, 1], [0, 2]]
     lines = asked_lines(found)
@@ -113,25 +101,16 @@ def test_a_method_with_turns_is_asked_for_its_turns():
     assert [line for line in lines[start:] if " x " in line] == ["  2 x correct", "  1 x wrong"]
 
 
-def test_the_lines_show_the_hint_and_one_answer_of_each_verdict_right_ones_first():
-    lines = asked_lines(asked(METHODS["sage"], NEVER)[0])
-    start = lines.index("level 2: 2 of 3 right")
-    shown = ["level 2: 2 of 3 right", "  hint", "    think. add", "  2 x correct", "    2:1"]
-    assert lines[start : start + 5] == shown
-    found, _ = asked(METHODS["grpo"], {0: [0, 0, "truncated", 0, "no_answer", 1]})
-    lines = asked_lines(found)
+def test_two_answers_are_shown_right_ones_first_and_none_acts_on_the_terminal():
+    outcomes = {0: [0, 0, "truncated", 0, "no_answer", 1]}
+    found = asked("grpo", ScriptedEngine(outcomes, texts={0: "\x1b[2Jgone\rover"}))
+    lines = asked_lines(json.loads(json.dumps(found)))
     assert [line for line in lines if " x " in line] == [
         *("  1 x correct", "  3 x wrong", "  1 x truncated", "  1 x no_answer")
     ]
-    assert lines[-1] == "  1 x no_answer" and lines[-2] == "  1 x truncated"
-
-
-def test_text_of_a_model_cannot_act_on_the_terminal():
-    found, _ = asked(METHODS["grpo"], {0: [1, 1, 1]}, texts={0: "\x1b[2Jgone\rover"})
-    assert json.loads(json.dumps(found)) == found
-    shown = "\n".join(asked_lines(found))
-    assert "\x1b" not in shown and "\r" not in shown
-    assert r"\x1b[2Jgone" in shown
+    assert [line.strip() for line in lines].count(r"\x1b[2Jgone\rover") <= 2
+    shown = "\n".join(lines)
+    assert r"\x1b[2Jgone" in shown and "\x1b" not in shown and "\r" not in shown
 
 
 # -- the driver: a method gets the parts that it trains with
@@ -188,8 +167,7 @@ def test_a_teacher_speaks_in_its_role(name, role, driven):
     )
     rounds = [each["turns"] for each in found["rounds"] if each["role"] == role]
     spoken = [turn["response"] for turns in rounds for turn in turns]
-    assert len(spoken) == len(requests) > 0
-    assert set(spoken) == {"the teacher says: right"}
+    assert spoken == ["the teacher says: right"] * len(requests) != []
 
 
 @pytest.mark.parametrize("name", HINTED)
@@ -198,6 +176,5 @@ def test_a_teacher_writes_the_hints(name, driven):
         *(ScriptedEngine({level: [0, 0] for level in range(13)}), None),
         *(f"trainer.method={name}", "hint.source=teacher", "hint.style=paper"),
     )
-    assert len(requests) == 1
     hints = [each["hint"] for each in found["rounds"][1:]]
-    assert hints and hints[-1] == "think, add, carry"
+    assert len(requests) == 1 and hints[-1] == "think, add, carry"
