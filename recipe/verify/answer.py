@@ -12,22 +12,23 @@ import functools
 import re
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, get_args
+from typing import Any, get_args
 
 from recipe.verify.maths.grade import last_box
 from recipe.verify.schema import AnswerFormat, Format
 
-FORMATS: tuple[Format, ...] = get_args(Format)
-# Graded as malformed: the answer has no end.
-_OPEN = r"\boxed{"
-_HASHES = re.compile(r"(?<!#)####(?!#)[ \t]*([^\r\n]*)")
-_LINE = re.compile(
-    r"\banswer[*_`]{0,3}[ \t]{0,4}[:：][*_`\s]{0,8}([^\r\n]*)",  # noqa: RUF001
-    re.IGNORECASE,
-)
-_TAG = re.compile(r"<(/?)answer>", re.IGNORECASE)
+_OPEN = r"\boxed{"  # graded as malformed: the answer has no end
 _AROUND = "*_` \t\r\n"
-
+# Where a format begins, and its answer in a response; the end of tags is looked for.
+_MARKS: dict[Format, re.Pattern[str]] = {
+    "boxed": re.compile(r"\\f?boxed(?![a-z])|\bboxed\b|\bin an? box\b"),
+    "hashes": re.compile(r"(?<!#)####(?!#)[ \t]*((?:(?!</?answer>)[^\r\n])*)"),
+    "tags": re.compile(r"<(/?)answer>", re.IGNORECASE),
+    "line": re.compile(
+        r"\banswer[*_`]{0,3}[ \t]{0,4}[:：][*_`\s]{0,8}((?:(?!</?answer>)[^\r\n])*)",  # noqa: RUF001
+        re.IGNORECASE,
+    ),
+}
 # What shows in a prompt that it asks for a format: the words before it, or what stands in it.
 _ASKS = re.compile(
     r"\b(?:put|writ(?:e|ing|ten)|output|give|provide|reply|respond|return|print|state|present|place"
@@ -36,26 +37,12 @@ _ASKS = re.compile(
     re.IGNORECASE,
 )
 _PLACEHOLDER = re.compile(
-    r"[\"'`“*]{0,3}(?:[<\[{(]\s?[A-Za-z]|\$?\\?(?:[Aa]nswer|ANSWER|boxed)\b|\.\.\.|…|_{2,}|[XN]\b"
-    r"|(?:your|final|numeric(?:al)?|number|result|value|letter|option)\b)"
+    r"[\"'`“*\s]{0,3}(?:[<\[{(]\s?[A-Za-z]|\$?\\?(?:[Aa]nswer|ANSWER|boxed)\b|\.\.\.|…|_{2,}|[XN]\b"
+    r"|(?:the |a )?(?:your|final|numeric(?:al)?|number|result|value|letter|option|solution)\b)"
 )
-_IN_TAGS = re.compile(
-    r"\W*\Z|.*\b(?:answer|result|solution|number|letter|your|here|final|option|value)\b",
-    re.IGNORECASE | re.DOTALL,
-)
-_BOX = re.compile(r"\\f?boxed(?![a-z])|\bboxed\b|\bin an? box\b")
 _SENTENCE_END = re.compile(r"(?<!\.)[.!?][\"'”)*`]{0,3}\s+(?=[A-Z])")
 _QUOTES = "\"'`“‘"
 _REACH = 300  # characters before a mention that may ask for it
-
-
-class _Found(NamedTuple):
-    """The last answer in one format; ``text`` is ``None`` where it does not end."""
-
-    end: int
-    is_tag: bool
-    start: int
-    text: str | None
 
 
 def answer_in_box(
@@ -80,20 +67,20 @@ def answer_in_box(
     has_box = chosen == "auto" and r"\boxed" in text and last_box(text).state != "absent"
     if has_box or not formats or chosen == "boxed":
         return text
-    return _as_box(_last_answer(text, formats, is_truncated=is_truncated))
+    found = [each for name in formats if (each := _last(name, text, is_truncated)) is not None]
+    return _as_box(max(found, key=lambda each: each[0])[1]) if found else ""
 
 
-def _last_answer(text: str, formats: Sequence[str], *, is_truncated: bool) -> str | None:
-    """Return the last answer in one of the formats; ``None``: it has no end."""
-    found = [each for name in formats if (each := _FINDERS[name](text)) is not None]
-    if not found:
-        return ""
-    last = max(found)
-    if last.text is None or (is_truncated and not last.is_tag and last.end == len(text)):
+def _last(name: Any, text: str, is_truncated: bool) -> tuple[int, str | None] | None:
+    """Return where the last answer in a format begins, and its text; ``None`` without an end."""
+    marks = deque(_MARKS[name].finditer(text), maxlen=2)
+    if not marks:
         return None
-    # <answer>#### 42</answer> has one answer.
-    inner = [name for name in formats if name != "tags"] if last.is_tag else []
-    return _last_answer(last.text, inner, is_truncated=False) or last.text
+    first, last = marks[0], marks[-1]
+    if name == "tags":
+        is_pair = len(marks) == 2 and not first[1] and last[1]
+        return first.end(), text[first.end() : last.start()] if is_pair else None
+    return last.start(), None if is_truncated and last.end() == len(text) else last[1]
 
 
 def _as_box(text: str | None) -> str:
@@ -112,32 +99,6 @@ def _as_box(text: str | None) -> str:
     return boxed if last_box(boxed).text == text else _OPEN
 
 
-def _found_by(pattern: re.Pattern[str], text: str) -> _Found | None:
-    last = deque(pattern.finditer(text), maxlen=1)
-    return _Found(last[0].end(), False, last[0].start(), last[0][1]) if last else None
-
-
-def _found_in_tags(text: str) -> _Found | None:
-    """Return what stands between the last two tags, if they are a pair."""
-    tags = deque(_TAG.finditer(text), maxlen=2)
-    if not tags:
-        return None
-    first, last = tags[0], tags[-1]
-    is_pair = len(tags) == 2 and not first[1] and bool(last[1])
-    end = len(text) if text.find("\n", last.end()) < 0 else text.find("\n", last.end())
-    # The rest of its line belongs to it, as it does in the other formats.
-    rest = text[last.end() : end].strip(_AROUND + ".")
-    content = text[first.end() : last.start()] if is_pair else None
-    return _Found(end if not rest else last.end(), True, first.start(), content)
-
-
-_FINDERS = {
-    "hashes": functools.partial(_found_by, _HASHES),
-    "line": functools.partial(_found_by, _LINE),
-    "tags": _found_in_tags,
-}
-
-
 def formats_asked_for(messages: str | Iterable[Mapping[str, Any]]) -> tuple[Format, ...]:
     """Return the formats that a conversation's system and user turns ask for, in a fixed order.
 
@@ -146,49 +107,45 @@ def formats_asked_for(messages: str | Iterable[Mapping[str, Any]]) -> tuple[Form
     """
     if isinstance(messages, str):
         return _asked_in(messages)
-    texts = [_text(turn.get("content")) for turn in messages if turn.get("role") != "assistant"]
-    return _asked_in("\n".join(texts))
-
-
-def _text(content: Any) -> str:
-    """Return a turn's text; one with images is a list of parts."""
-    if isinstance(content, str):
-        return content
-    parts = content if isinstance(content, (list, tuple)) else []
-    return "\n".join(
-        str(part.get("text") or "") if isinstance(part, Mapping) else str(part) for part in parts
-    )
+    texts = [turn.get("content") or "" for turn in messages if turn.get("role") != "assistant"]
+    # A turn with images is a list of parts.
+    parts = [[text] if isinstance(text, str) else text for text in texts]
+    said = [
+        part.get("text") if isinstance(part, Mapping) else part for each in parts for part in each
+    ]
+    return _asked_in("\n".join(str(each or "") for each in said))
 
 
 @functools.lru_cache(maxsize=1024)
 def _asked_in(text: str) -> tuple[Format, ...]:
-    found: set[Format] = {"boxed"} if _BOX.search(text) else set()
-    for mark in _TAG.finditer(text):
-        close = text.find("<", mark.end())
-        inside = text[mark.end() : close] if close >= 0 else ""
-        if not mark[1] and (_IN_TAGS.match(inside[:_REACH]) or _is_asked(text, mark.start())):
-            found.add("tags")
-    for mark in _HASHES.finditer(text):
-        before = text[max(0, mark.start() - _REACH) : mark.start()].rpartition("\n")[2]
-        if not before.strip(" \t>*-") and mark[1][:2].istitle():
-            continue  # a heading: #### Answer format
-        if _PLACEHOLDER.match(mark[1]) or _is_asked(text, mark.start()):
-            found.add("hashes")
-    for mark in _LINE.finditer(text):
-        is_quoted = text[mark.start() - 1 : mark.start()] in tuple(_QUOTES)
-        if not (mark[0][0] == "A" or is_quoted):
-            continue  # "give the correct answer: (A) 1 (B) 2" asks for no line
-        is_filled = "\n" not in mark[0] and _PLACEHOLDER.match(mark[1])
-        if is_filled or _is_asked(text, mark.start()):
-            found.add("line")
-    return tuple(name for name in FORMATS if name in found)
+    found = (
+        name
+        for name in get_args(Format)
+        if any(
+            name == "boxed" or _is_asked(name, text, mark) for mark in _MARKS[name].finditer(text)
+        )
+    )
+    return tuple(found)
 
 
-def _is_asked(text: str, start: int) -> bool:
-    """Return whether the sentence before a mention, or a line above with a colon, asks for it."""
-    before = text[max(0, start - _REACH) : start]
+def _is_asked(name: Format, text: str, mark: re.Match[str]) -> bool:
+    """Return whether what stands in a mention is no answer, or the words before it ask for it."""
+    before = text[max(0, mark.start() - _REACH) : mark.start()]
     line = before.rpartition("\n")[2]
-    if not line.strip(" \t>*-" + _QUOTES):
+    inside = mark[1]
+    if name == "tags":
+        if mark[1]:
+            return False
+        inside = text[mark.end() : mark.end() + _REACH].partition("<")[0]
+        if not inside.strip(" .…\r\n"):
+            return True
+    elif name == "hashes" and not line.strip(" \t>*-") and inside[:2].istitle():
+        return False  # a heading: #### Answer format
+    elif name == "line" and not (mark[0][0] == "A" or (line and line[-1] in _QUOTES)):
+        return False  # "give the correct answer: (A) 1 (B) 2" asks for no line
+    if "\n" not in mark[0] and _PLACEHOLDER.match(inside):
+        return True
+    if not line.strip(" \t>*-" + _QUOTES):  # a line above with a colon may ask for it
         above = before[: len(before) - len(line)].rstrip().rpartition("\n")[2]
         line = above if above.endswith(":") else ""
     return _ASKS.search(_SENTENCE_END.split(line)[-1]) is not None
@@ -196,7 +153,7 @@ def _is_asked(text: str, start: int) -> bool:
 
 def unasked_warning(prompts: Sequence[Any], chosen: AnswerFormat = "auto") -> str:
     """Return a warning where prompts ask for no format that is read; else an empty text."""
-    reads = set(FORMATS if chosen == "auto" else [chosen])
+    reads = set(get_args(Format) if chosen == "auto" else [chosen])
     num = sum(not reads & set(formats_asked_for(each)) for each in prompts)
     if not num:
         return ""

@@ -17,13 +17,12 @@ _LETTERS = (
     *(r"\text{{Option {}}}", r"\text{{Option {}: }}", "Option {}:", "Answer: {}.", "option ({})"),
     *(r"\left({}\right)", r"\text{{Choice }}{}:", "{{{}}}.", "${}$.", r"\({}\):", "$({})$"),
     *(r"{{\bf {}}}.", r"{{\rm ({})}}", r"\textcolor{{blue}}{{{}}}.", r"\large {}."),
-    *(r"\mbox{{{}}})", "{},", "{} -", "{} –", "{} —", "{};", "{} =", r"{} \to", r"{} \Rightarrow"),
+    *(r"\mbox{{{}}})", "{},", "{};"),
 )  # fmt: skip
-_GAPS = (" ", r"\ ", r"\,", r"\quad ", "~", r"\; ", "\n", r" \\ ", r"\qquad ", "  ")
+_GAPS = (" ", r"\ ", r"\,", r"\quad ", r"\; ", "\n", r" \\ ", r"\qquad ", "  ")
 _TEXTS = (
-    *("{}", r"\text{{{}}}", r"\text{{ {}}}", "{}.", r"\textbf{{{}}}", r"\mathrm{{{}}}", "({})"),
+    *("{}", r"\text{{{}}}", r"\text{{ {}}}", "{}.", r"\textbf{{{}}}", r"\mathrm{{{}}}"),
     *(r"\textit{{{}}}", r"\mbox{{{}}}", r"\text{{{}.}}", "**{}**", "*{}*", r"\({}\)"),
-    r"\text{{({})}}",
 )  # fmt: skip
 _WHOLE = (
     *("{}", r"\text{{{}}}", r"\textbf{{{}}}", "${}$", r"\({}\)", "**{}**", r"\mathbf{{{}}}"),
@@ -46,7 +45,7 @@ def respelled(text: str) -> Iterator[str]:
     yield re.sub(r"\^([0-9])(?![0-9])", r"^{\1}", text)
     if re.fullmatch(r"[-+]?[0-9.]+ [A-Za-z /]+", text):
         yield re.sub(r" ([A-Za-z /]+)$", r"\\text{ \1}", text)
-        yield re.sub(r" ([A-Za-z /]+)$", r"~\\mathrm{\1}", text)
+        yield re.sub(r" ([A-Za-z /]+)$", r"\\,\\mathrm{\1}", text)
 
 
 def notations(letter: str, text: str, rng: random.Random, count: int) -> list[str]:

@@ -107,9 +107,6 @@ def questions(rng):
         head = rng.choice(HEADS)
         listed = "\n".join(head.format(letter) + text for letter, text in options.items())
         yield options, rng.choice(("A. Use this.\nWhich?\nOptions:\n", "Which?\n\n")) + listed
-        if "\n" not in line:
-            inline = " ".join(f"({letter}) {text}" for letter, text in options.items())
-            yield options, f"Which is it? {inline}"
 
 
 def test_a_letter_beside_its_text_is_that_letter_in_every_notation():
