@@ -21,9 +21,9 @@ from recipe.problems.prepare import Prepared, listed
 from recipe.problems.schema import lists_options
 from recipe.run.errors import DataError
 from recipe.verify.answer import unasked_warning
+from recipe.verify.golds import is_placeholder
 from recipe.verify.maths.grade import is_text_only
 from recipe.verify.options import GradeOptions
-from recipe.verify.placeholders import is_placeholder
 from recipe.verify.programs.blocks import code_block
 from recipe.verify.programs.run import layers_for, run_program
 

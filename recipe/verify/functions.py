@@ -1,4 +1,4 @@
-"""A user's own reward function: found and called as verl does, its result read as a verdict.
+"""A user's own reward function, called as verl does, and verl's over-long penalty.
 
 verl's interface: ``compute_score(data_source, solution_str, ground_truth, extra_info, **kwargs)``,
 a plain or an ``async`` function, that gives a number or a mapping with ``score``.
@@ -14,7 +14,8 @@ import inspect
 import json
 import math
 import sys
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +24,38 @@ from recipe.verify.options import GradeOptions
 from recipe.verify.schema import Item, Verdict
 
 _MAX_EXTRACTED_CHARS = 2000
-# What verl's manager adds to extra_info: a question and an answer, and no score of the rollout's.
 _VERLS = ("data_source", "solution_str", "ground_truth", "extra_info")  # verl's arguments
+# What verl's manager adds to extra_info: a question and an answer, and no score of the rollout's.
 _TURNS: dict[str, Any] = {"num_turns": 2, "rollout_reward_scores": {}}
+
+
+@dataclass(frozen=True, slots=True)
+class Overlong:
+    """Soft punishment of over-long responses, added to what a response trains with.
+
+    Source: DAPO (Yu et al. 2025, arXiv:2503.14476, eq. 13), as verl's reward manager ``dapo`` has
+    it. Nothing up to ``max_tokens - buffer_tokens``; from there it grows in a straight line, and is
+    ``-factor`` at ``max_tokens``.
+
+    Raises:
+        ConfigError: If the buffer is empty or longer than the longest response.
+    """
+
+    max_tokens: int
+    buffer_tokens: int
+    factor: float
+
+    def __post_init__(self) -> None:
+        if not 0 < self.buffer_tokens <= self.max_tokens:
+            raise ConfigError(
+                f"reward.reward_kwargs.overlong_buffer_cfg.len={self.buffer_tokens} must be above "
+                f"0 and at most reward.reward_kwargs.max_resp_len={self.max_tokens}"
+            )
+
+    def penalty(self, num_tokens: int) -> float:
+        """Return what to add to the reward, at most 0."""
+        excess = num_tokens - (self.max_tokens - self.buffer_tokens)
+        return min(-excess / self.buffer_tokens * self.factor, 0.0)
 
 
 @functools.cache
@@ -38,39 +68,24 @@ def load_function(path: str, name: str) -> Callable[..., Any]:
     if path.startswith("pkg://"):
         module = importlib.import_module(path.removeprefix("pkg://").replace("/", "."))
     else:
-        module = _load_file(Path(path.removeprefix("file://")))
+        file = Path(path.removeprefix("file://"))
+        spec = importlib.util.spec_from_file_location("own_reward_function", file)
+        if not file.is_file() or spec is None or spec.loader is None:
+            raise ConfigError("no such file of Python")
+        sys.path.append(str(file.resolve().parent))  # modules beside it, after all others
+        # By name, as dataclasses and pickle look for it.
+        module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
     function = getattr(module, name, None)
     if not callable(function):
         raise ConfigError(f"the file has no function {name!r}")
     return function
 
 
-def _load_file(path: Path) -> Any:
-    spec = importlib.util.spec_from_file_location("own_reward_function", path)
-    if not path.is_file() or spec is None or spec.loader is None:
-        raise ConfigError("no such file of Python")
-    # Modules beside it may be imported, after all others.
-    sys.path.append(str(path.resolve().parent))
-    # By name, as dataclasses and pickle look for it.
-    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
-    # A check leaves nothing beside a user's file.
-    before, sys.dont_write_bytecode = sys.dont_write_bytecode, True
-    try:
-        spec.loader.exec_module(module)
-    finally:
-        sys.dont_write_bytecode = before
-    return module
-
-
 def check_call(options: GradeOptions) -> None:
-    """Load the function, and see that it takes verl's arguments.
-
-    Raises:
-        ConfigError: If it cannot be called.
-    """
+    """Load the function, and see that it takes verl's arguments; ``ConfigError`` if it does not."""
     function = load_function(options.function_path, options.function_name)
-    call: dict[str, Any] = dict.fromkeys(_VERLS)
-    call.update(options.function_kwargs)
+    call = dict.fromkeys(_VERLS) | dict(options.function_kwargs)
     try:
         inspect.signature(function).bind(**call)
     except TypeError as problem:
@@ -88,7 +103,9 @@ def function_verdict(item: Item, options: GradeOptions) -> Verdict:
     call = {"solution_str": item.response, **json.loads(item.row)}
     call["extra_info"] = {**call["extra_info"], **_TURNS}
     result = function(**{**call, **options.function_kwargs})
-    return read_result(asyncio.run(_wait(result)) if inspect.isawaitable(result) else result)
+    if inspect.iscoroutine(result):
+        result = asyncio.run(result)
+    return read_result(result)
 
 
 def read_result(result: Any) -> Verdict:
@@ -117,11 +134,6 @@ def _number(fields: Mapping[str, Any], name: str) -> float:
     # float() reads texts, which are not scores; numpy's and torch's numbers are welcome.
     if isinstance(value, str | bytes) or not hasattr(value, "__float__"):
         raise ValueError(f"{name}={str(value)[:80]!r} ({type(value).__name__}) is not a number")
-    number = float(value)
-    if not math.isfinite(number):
-        raise ValueError(f"{name}={number} is not finite")
-    return number
-
-
-async def _wait(result: Awaitable[Any]) -> Any:
-    return await result
+    if not math.isfinite(value):
+        raise ValueError(f"{name}={float(value)} is not finite")
+    return float(value)

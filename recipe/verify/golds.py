@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,6 +12,20 @@ from recipe.verify.schema import Kind
 
 _TESTS = ("tests", "test", "test_list")
 _SETUPS = ("setup", "test_imports", "test_setup_code")
+# What collections write where there is no answer.
+_WORDS = (
+    "proof|answer|null|nil|nan|tbd|todo|n/?a|n\\.a|unknown|no (?:final )?answer(?: found| given)?"
+    "|(?:answer |solution )?not ?(?:found|available|provided|given|applicable)"
+    "|see (?:the )?(?:solution|proof|answer|above|below|text|figure|explanation)s?"
+    "|(?:proof|answer|solution|image|figure) (?:omitted|missing|needed|required)"
+)
+_PLACEHOLDER = re.compile(rf"[\[(<]?(?:{_WORDS}|[?_.]+)[\])>]?[.!]?", re.IGNORECASE)
+_MARKUP = re.compile(r"\\(?:text|mathrm|textbf|boxed)\b|[{}$]")
+
+
+def is_placeholder(gold: str) -> bool:
+    """Return whether a ground truth of mathematics stands for "there is no answer"."""
+    return len(gold) < 80 and bool(_PLACEHOLDER.fullmatch(_MARKUP.sub("", gold).strip()))
 
 
 def gold_text(value: Any, kind: Kind = "maths", row: Mapping[str, Any] | None = None) -> str:
@@ -23,9 +38,7 @@ def gold_text(value: Any, kind: Kind = "maths", row: Mapping[str, Any] | None = 
         ValueError: It is missing, or no text, number, list or mapping.
     """
     value = value.tolist() if hasattr(value, "tolist") else value
-    if value in ([], ()) or (isinstance(value, str) and not value.strip()):
-        value = None
-    if kind != "program" or value is None:
+    if kind != "program" or not value:
         return _joined(value, ", ")
     parts = value if isinstance(value, Mapping) else {"tests": value}
     tests = next((parts[name] for name in _TESTS if parts.get(name)), "")
@@ -39,14 +52,13 @@ def plain(value: Any) -> Any:
 
 
 def _joined(value: Any, between: str) -> str:
-    if isinstance(value, str):
-        return value
-    if isinstance(value, list | tuple):
+    if isinstance(value, list | tuple) and value:
         return between.join(_joined(each, between) for each in value)
     if isinstance(value, Mapping):
         return json.dumps(value, default=plain)
     if isinstance(value, float) and value.is_integer():  # of a column with gaps
         return str(int(value))
-    if value is None or isinstance(value, bool) or str(value) in ("nan", "inf", "-inf"):
+    text = "" if value is None or isinstance(value, bool | list | tuple) else str(value)
+    if not text.strip() or (isinstance(value, float) and not text[-1].isdigit()):
         raise ValueError(f"the ground truth is missing: {value!r}"[:100])
-    return str(value)
+    return text

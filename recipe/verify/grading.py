@@ -5,9 +5,9 @@ from __future__ import annotations
 from recipe.verify.answer import answer_in_box
 from recipe.verify.choice import choice_verdict
 from recipe.verify.functions import check_call, function_verdict
+from recipe.verify.golds import is_placeholder
 from recipe.verify.maths import grade as maths
 from recipe.verify.options import GradeOptions
-from recipe.verify.placeholders import is_placeholder
 from recipe.verify.programs import run as program
 from recipe.verify.schema import Item, Verdict
 
@@ -29,7 +29,7 @@ def quick_grade(item: Item, options: GradeOptions = _DEFAULTS) -> Verdict | None
     """Return the verdict when it is cheap and safe in any thread, else ``None``.
 
     Raises:
-        ValueError: The kind is not one of ``recipe.hint.schema.Kind``.
+        ValueError: The kind is not one of ``recipe.verify.schema.Kind``.
     """
     if options.function_path and item.row:
         return None
@@ -49,19 +49,16 @@ def grade(item: Item, options: GradeOptions = _DEFAULTS) -> Verdict:
     """Grade one item; may run for ever on hostile maths, so call it where it can be killed.
 
     Raises:
-        ValueError: The kind is not one of ``recipe.hint.schema.Kind``.
-        Exception: Whatever a user's own function raises.
+        Exception: As ``quick_grade``, and whatever a user's own function raises.
     """
-    verdict = quick_grade(item, options)
-    if verdict is not None:
+    if verdict := quick_grade(item, options):
         return verdict
     if options.function_path and item.row:
         return function_verdict(item, options)
     if item.kind == "program":
         return program.grade_program(item, options)
-    response = _answered(item, options)
     return maths.grade_maths(
-        response, item.answer, is_truncated=item.is_truncated, problem=item.problem
+        _answered(item, options), item.answer, is_truncated=item.is_truncated, problem=item.problem
     )
 
 

@@ -14,7 +14,7 @@ from recipe.verify.schema import AnswerFormat
 Isolation = Literal["full", "partial", "none"]
 
 _CHOICES = {"answer_format": get_args(AnswerFormat), "program_isolation": get_args(Isolation)}
-_MIN_MEMORY_MIB = 64
+_LEAST = {"wall_factor": 1, "program_cpu_s": 1, "program_memory_mib": 64, "worker_memory_mib": 0}
 
 
 @dataclass(frozen=True)
@@ -22,8 +22,7 @@ class GradeOptions:
     """How items are graded; travels to the worker processes as JSON.
 
     Attributes:
-        answer_format: Where the answer of a maths or choice response is
-            (``recipe.verify.answer``).
+        answer_format: Where the answer of a maths or choice response is.
         wall_factor: How many times its processor time a grade may take on the wall, waiting or on a
             busy machine.
         program_wall_s: Longest time for one program and its asserts, in seconds: the backstop for
@@ -31,7 +30,7 @@ class GradeOptions:
             changes no verdict.
         program_cpu_s: Longest processor time of the program, and of its asserts, in whole
             seconds: the limit that decides.
-        program_memory_mib: Address space of the program.
+        program_memory_mib: Address space of the program; Python itself needs 64.
         program_isolation: The least protection a program may run under; where the machine
             cannot give it, every program's verdict is ``error``.
         worker_memory_mib: Memory that one grade may take, beyond what its process starts with; 0
@@ -57,21 +56,11 @@ class GradeOptions:
     function_kwargs: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for name in ("program_wall_s", "program_cpu_s", "program_memory_mib"):
-            if getattr(self, name) <= 0:
-                raise ConfigError(f"{name} must be above 0, got {getattr(self, name)}")
-        if self.program_memory_mib < _MIN_MEMORY_MIB:
-            raise ConfigError(
-                f"program_memory_mib={self.program_memory_mib} is too little for Python itself; "
-                f"give at least {_MIN_MEMORY_MIB}"
-            )
-        if self.wall_factor < 1:
-            raise ConfigError(f"wall_factor={self.wall_factor} must be at least 1")
-        if self.worker_memory_mib < 0:
-            raise ConfigError(f"worker_memory_mib={self.worker_memory_mib} must be at least 0")
+        for name, least in _LEAST.items():
+            if getattr(self, name) < least:
+                raise ConfigError(f"{name}={getattr(self, name)} must be at least {least}")
         for name, choices in _CHOICES.items():
             if getattr(self, name) not in choices:
                 raise ConfigError(
-                    f"{name}={getattr(self, name)!r} is not a choice; choose one of "
-                    f"{', '.join(choices)}"
+                    f"{name}={getattr(self, name)!r} must be one of {', '.join(choices)}"
                 )

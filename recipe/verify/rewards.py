@@ -11,11 +11,8 @@ from recipe.verify.golds import gold_text
 from recipe.verify.pool.workers import VerifierPool
 from recipe.verify.schema import Item
 
-
-@functools.cache
-def _pool() -> VerifierPool:
-    """Return processes that can be killed, one set for all calls."""
-    return VerifierPool()
+# Processes that can be killed, one set for all calls.
+_pool = functools.cache(VerifierPool)
 
 
 def compute_score(
@@ -53,12 +50,9 @@ def reward_function(
         answer: The data set's column of gold answers of mathematics.
         _: The other columns, which are not read.
     """
+    texts = [each if isinstance(each, str) else str(each[-1]["content"]) for each in completions]
     items = [
-        Item(_text(completion), gold_text(gold), asked=formats_asked_for(prompt))
-        for prompt, completion, gold in zip(prompts, completions, answer, strict=True)
+        Item(text, gold_text(gold), asked=formats_asked_for(prompt))
+        for prompt, text, gold in zip(prompts, texts, answer, strict=True)
     ]
     return [verdict.score for verdict in _pool().grade_many_blocking(items)]
-
-
-def _text(completion: Any) -> str:
-    return completion if isinstance(completion, str) else str(completion[-1]["content"])

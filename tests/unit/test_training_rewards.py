@@ -12,7 +12,7 @@ from recipe.hint.methods.ghpo import Ghpo, GhpoSettings
 from recipe.hint.methods.sage import Sage
 from recipe.hint.schema import Response
 from recipe.problems.schema import problem_from_row
-from recipe.verify.overlong import Overlong
+from recipe.verify.functions import Overlong
 from recipe.verify.schema import Verdict
 
 

@@ -22,7 +22,7 @@ from recipe.problems.schema import Problem
 from recipe.run.config import rollout_devices, world_size
 from recipe.run.environment import log_to_stderr
 from recipe.verify.answer import formats_asked_for
-from recipe.verify.overlong import Overlong
+from recipe.verify.functions import Overlong
 from recipe.verify.schema import Item, Verdict
 
 

@@ -9,8 +9,8 @@ from omegaconf import DictConfig, OmegaConf
 from recipe.hint.settings import VerifySettings
 from recipe.run.config import FUNCTION, KWARGS
 from recipe.run.errors import ConfigError
+from recipe.verify.functions import Overlong
 from recipe.verify.options import GradeOptions
-from recipe.verify.overlong import Overlong
 from recipe.verify.pool.workers import VerifierPool
 
 MANAGER = "reward.reward_manager.name"

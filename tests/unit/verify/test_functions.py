@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import math
-import sys
 
 import numpy as np
 import pytest
 
 from recipe.run.errors import VerifierError
-from recipe.verify.functions import load_function, read_result
+from recipe.verify.functions import read_result
 from recipe.verify.options import GradeOptions
 from recipe.verify.pool.workers import VerifierPool
 from recipe.verify.schema import Item, Verdict
@@ -168,17 +167,6 @@ def test_a_module_beside_the_file_may_be_imported(tmp_path):
     (tmp_path / "rewards.py").write_text(source)
     with pool_of(str(tmp_path / "rewards.py")) as pool:
         assert graded(pool, "5") == [Verdict(0.25, "wrong", "", "function", reward=0.25)]
-
-
-def test_nothing_is_left_beside_the_file(tmp_path, monkeypatch):
-    monkeypatch.setattr(sys, "dont_write_bytecode", False)
-    monkeypatch.setattr(sys, "path", list(sys.path))
-    (tmp_path / "left_alone.py").write_text("VALUE = 0.25\n")
-    path = tmp_path / "rewards.py"
-    path.write_text("from left_alone import VALUE\ndef compute_score(**_): return VALUE\n")
-    assert load_function(str(path), "compute_score")() == 0.25
-    assert sorted(each.name for each in tmp_path.iterdir()) == ["left_alone.py", "rewards.py"]
-    assert not sys.dont_write_bytecode
 
 
 @pytest.mark.parametrize(
