@@ -1,16 +1,21 @@
-"""A campaign's finished runs as numbers: held-out measures by arm, seed and problem; its claims."""
+"""What a campaign found: its runs' held-out measures, verdicts on its claims, and the page of both.
+
+A campaign's folder has runs, or what was kept of them: all that this page reads.
+"""
 
 from __future__ import annotations
 
 import json
-from collections import Counter
-from collections.abc import Iterator
+import math
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, cast
+from statistics import fmean, geometric_mean
+from typing import Any
 
+import numpy as np
 import pandas as pd
-from omegaconf import OmegaConf
 
 from recipe.run.errors import DataError
 from recipe.run.whole_file import write_whole
@@ -29,45 +34,64 @@ from recipe.study.estimators import (
     crossed_difference,
     crossed_p,
     crossed_share,
+    holm,
     mean_ratio,
 )
-from recipe.study.responses import Groups, read_kept
+from recipe.study.responses import Groups
 from recipe.study.results import read_evaluation
-from recipe.study.runs import SECONDS, TOKENS, VLLM_DIFFERENCE, Run, read_run
-from recipe.study.tables import percent
+from recipe.study.runs import SECONDS, TOKENS, VLLM_DIFFERENCE, Run, level_share, read_run
+from recipe.study.tables import markdown, percent
 from recipe.verify.schema import UNGRADED
 
 _MIN_SEEDS = 3  # of fewer, an interval over seeds and problems is too narrow
+_NO_SIGNAL = "hint/zero_signal_after"
 # Beginnings of the metrics' names that a kept file holds.
 _KEPT = (
-    "step", "hint/prompts", "hint/used_", "hint/zero_signal_after", "hint/leaked",
-    "reward_tracking/pct_never_", "turns/", "actor/entropy", "response_length/mean", "val-core/",
-    SECONDS, VLLM_DIFFERENCE, *TOKENS,
+    "step", "hint/prompts", "hint/used_", _NO_SIGNAL, "hint/leaked", "reward_tracking/pct_never_",
+    "turns/", "actor/entropy", "response_length/mean", "val-core/", SECONDS, VLLM_DIFFERENCE,
+    *TOKENS,
 )  # fmt: skip
+_ABOUT = """\
+# Results
+
+Written by `python recipe/hint/main_report.py campaign DIR ... -o FILE` from the runs of the
+[campaigns](../campaigns.md); no number here is typed by hand. Accuracies are per cent of held-out
+problems after the last step, with 95 % intervals in brackets, over seeds and problems (with one
+seed over problems alone); differences are paired by seed and problem. Arms are compared after equal
+numbers of **steps**, in the column "at X's tokens" after equal tokens. A number in
+brackets after a mean counts its seeds, where others have no value. Tokens are those sampled in
+training, hints included.
+
+A claim holds or fails if its whole interval lies on one side of the bound, and is undecided if the
+interval contains the bound. Each is judged alone; beside it stands p, and in brackets p corrected
+(Holm) for all {compared} claims of this page that one arm is above another: **from 0.05 on, a
+verdict does not survive the correction.** [What intervals and claims
+cover](../campaigns.md#the-page).
+"""
+Table = tuple[Sequence[str], Sequence[Sequence[str]]]
 
 
 @dataclass
 class Finished(Run):
     """A run with its evaluation.
 
-    ``kept`` is what its kept file holds, all that the page reads: ``means`` has data source ->
-    measure -> problem -> mean over its K responses (of conversations over those that the verifier
-    could compare), ``ungraded`` how many of them it failed on.
+    ``kept`` is what its kept file holds: ``means`` has data source -> measure -> problem -> mean
+    over its K responses (of conversations over those that the verifier could compare),
+    ``ungraded`` how many of them it failed on.
     """
 
     kept: dict[str, Any] = field(kw_only=True)
 
-    def problems(self, source: str) -> set[str]:
+    def problems(self, source: str) -> frozenset[str]:
         """Return the problems of a data source that were answered, whatever the grades."""
         means = self.kept["means"].get(source, {})
-        return set(self.kept["ungraded"].get(source, {})).union(*means.values())
+        return frozenset(self.kept["ungraded"].get(source, {})).union(*means.values())
 
     @property
     def num_whole(self) -> int:
         """The number of training steps, 0 where a part of their tokens is not known."""
         steps = [row["step"] for row in self.training if all(name in row for name in TOKENS)]
-        is_whole = steps == [*range(1, len(self.training) + 1)] and not self.damaged
-        return len(steps) if is_whole else 0
+        return len(steps) if steps == [*range(1, len(self.training) + 1)] else 0
 
 
 @dataclass
@@ -89,7 +113,7 @@ class CampaignResult:
             for problem, value in by_problem.items()
         }
         self.sources = [*dict.fromkeys(source for _, source, *_ in found)]
-        self._means = pd.Series(found).sort_index()
+        self._means: Any = pd.Series(found).sort_index()
 
     def measures(self, source: str) -> list[str]:
         """Return the measures that some run has on a data source, in the order of a table."""
@@ -105,7 +129,6 @@ class CampaignResult:
 
         It is empty where a seed has none.
         """
-        seeds = self.common_seeds(arm, minus or arm)
         try:
             found = self._means[arm, source, measure].unstack()
             if minus:
@@ -113,21 +136,26 @@ class CampaignResult:
         except KeyError:
             return pd.DataFrame()
         found = found.dropna(axis=0, how="all")
-        return found.dropna(axis=1) if [*found.index] == seeds else pd.DataFrame()
+        is_whole = [*found.index] == self.common_seeds(arm, minus or arm)
+        return found.dropna(axis=1) if is_whole else pd.DataFrame()
 
     def estimate(
-        self, arm: str, source: str, measure: str, minus: str | None = None
+        self,
+        arm: str,
+        source: str,
+        measure: str,
+        minus: str | None = None,
+        seeds: Sequence[int] = (),
     ) -> Estimate | None:
         """Return a measure with its interval over seeds and problems; ``None`` where unknown."""
-        is_signed = minus is not None or measure == "delta"
-        return self._estimate(arm, self.table(arm, source, measure, minus), is_signed=is_signed)
-
-    def _estimate(self, arm: str, found: pd.DataFrame, *, is_signed: bool) -> Estimate | None:
+        found = self.table(arm, source, measure, minus)
         if found.empty:
             return None
+        values_SP = found.loc[[*(seeds or found.index)]].to_numpy()
+        if minus or measure == "delta":
+            return crossed_difference(values_SP)
         least = min(run.kept["num_responses"] for run in self.seeds[arm].values())
-        values_SP = found.to_numpy()
-        return crossed_difference(values_SP) if is_signed else crossed_share(values_SP, least)
+        return crossed_share(values_SP, least)
 
     def p_value(self, claim: Claim) -> float | None:
         """Return the p value of a claim that one arm is above another; ``None`` for others."""
@@ -146,15 +174,15 @@ class CampaignResult:
         sampling.
         """
         arm, other = claim.arm, claim.more_than
-        table = self.table(arm, claim.source, claim.measure, other)
-        tables, is_known = [table.loc[[seed]] for seed in table.index], self._is_complete(arm)
-        if other is not None:
-            tables, is_known = [table], is_known and self._is_complete(arm, other)
-            is_known &= len(table) >= _MIN_SEEDS
+        seeds = self.common_seeds(arm, other or arm)
+        is_known = self._is_complete(arm)
+        if other:
+            is_known = is_known and self._is_complete(arm, other) and len(seeds) >= _MIN_SEEDS
+        asked = arm, claim.source, claim.measure, other
+        groups = [seeds] if other else [[seed] for seed in seeds]
+        known = [each for group in groups if (each := self.estimate(*asked, group))]
         is_signed = other is not None or claim.measure == "delta"
-        estimates = [self._estimate(arm, each, is_signed=is_signed) for each in tables]
-        known = [each for each in estimates if each]
-        text = "; ".join(shown(each, sign=is_signed) for each in known) or "-"
+        text = "; ".join(_shown(each, sign=is_signed) for each in known) or "-"
         sides = {_side(claim, each) for each in known}
         if "fails" in sides and (is_known or other is None):
             return text, "fails"
@@ -184,17 +212,20 @@ class CampaignResult:
 
     def _is_complete(self, *arms: str) -> bool:
         """Return whether all seeds are there and trained equal steps; two arms: drawn alike too."""
-        runs = [run for arm in arms for run in self.seeds.get(arm, {}).values()]
-        facts = [(run.last_step, len(arms) > 1 and _drawn(run.kept)) for run in runs]
+        facts = [
+            (run.last_step, len(arms) > 1 and (run.kept["num_responses"], _sampling(run)))
+            for arm in arms
+            for run in self.seeds.get(arm, {}).values()
+        ]
         has_all = all({*self.campaign.seeds_of(a)} <= self.seeds.get(a, {}).keys() for a in arms)
         return has_all and all(each == facts[0] for each in facts)
 
 
-def _drawn(kept: dict[str, Any]) -> Any:
-    return kept["num_responses"], kept["sampling"] | {"seed": 0}
+def _sampling(run: Finished) -> dict[str, Any]:
+    return {name: each for name, each in run.kept["sampling"].items() if name != "seed"}
 
 
-def shown(estimate: Estimate, *, sign: bool = False) -> str:
+def _shown(estimate: Estimate, *, sign: bool = False) -> str:
     """Write an estimate in percent, ``94.1 (91.0 - 96.2)``, with signs where they can differ."""
     value, low, high = (percent(each, sign=sign) for each in estimate)
     return f"{value} ({low} {'to' if sign else '-'} {high})"
@@ -212,6 +243,9 @@ def _side(claim: Claim, found: Estimate) -> str:
     return "holds" if is_above else "fails" if high < bound else "undecided"
 
 
+# -- reading and keeping
+
+
 def runs_of(folder: str | Path) -> Iterator[Run]:
     """Yield the run of a folder, or those that a campaign's has: finished, kept or begun."""
     root = Path(folder)
@@ -220,13 +254,17 @@ def runs_of(folder: str | Path) -> Iterator[Run]:
         return
     for plan in read_campaign(root / CAMPAIGN_FILE).plans():
         plan.check_made(root)
-        if (root / f"{plan.name}.json").is_file() and not (root / plan.name / RESULTS).is_file():
-            yield _read_kept(root, plan)
-        elif (root / plan.name / "metrics.jsonl").is_file():
-            run = read_run(root / plan.name)
+        place, kept = root / plan.name, root / f"{plan.name}.json"
+        if (place / RESULTS).is_file():
+            run = read_run(place)
+            facts: dict[str, Any] = vars(run) | {"name": plan.name}
+            yield Finished(**facts, kept=_evaluated(run, plan))
+        elif kept.is_file():
+            yield _kept_run(plan, place, json.loads(kept.read_text("utf-8")))
+        elif (place / "metrics.jsonl").is_file():
+            run = read_run(place)
             run.name = plan.name
-            is_finished = (root / plan.name / RESULTS).is_file()
-            yield Finished(**vars(run), kept=_evaluated(run, plan)) if is_finished else run
+            yield run
 
 
 def read_results_of(root: str | Path) -> CampaignResult:
@@ -236,8 +274,7 @@ def read_results_of(root: str | Path) -> CampaignResult:
         DataError: If none is finished, or their problems differ.
         ConfigError: If a run is not of the campaign.
     """
-    root = Path(root)
-    campaign = read_campaign(root / CAMPAIGN_FILE)
+    campaign = read_campaign(Path(root) / CAMPAIGN_FILE)
     runs = {run.name: run for run in runs_of(root)}
     seeds: dict[str, dict[int, Finished]] = {}
     for arm in campaign.arms:
@@ -254,8 +291,7 @@ def read_results_of(root: str | Path) -> CampaignResult:
     }
     result = CampaignResult(campaign, seeds, missing)
     for source in result.sources:
-        answered = {frozenset(run.problems(source)) for run in result.runs}
-        if len(answered - {frozenset()}) > 1:
+        if len({run.problems(source) for run in result.runs} - {frozenset()}) > 1:
             raise DataError(f"{root}: runs were evaluated on different problems of {source}")
     return result
 
@@ -277,25 +313,19 @@ def keep_results(root: str | Path, output: Path) -> int:
     return len(result.runs)
 
 
-def _read_kept(root: Path, plan: Plan) -> Finished:
-    kept = json.loads((root / f"{plan.name}.json").read_text("utf-8"))
-    kept.setdefault("ungraded", {})
+def _kept_run(plan: Plan, place: Path, kept: dict[str, Any]) -> Finished:
     rows = [
         {name: each for name, each in zip(kept["metrics"], row, strict=True) if each is not None}
         for row in zip(*kept["metrics"].values(), strict=True)
     ]
-    config = OmegaConf.create({})
-    for setting in plan.settings:
-        name, _, value = setting.lstrip("+").partition("=")
-        OmegaConf.update(config, name, value)
+    pairs = [setting.lstrip("+").partition("=") for setting in plan.settings]
     return Finished(
         plan.name,
-        root / plan.name,
+        place,
         rows=[{**row, "step": int(row["step"])} for row in rows],
-        config=cast("dict[str, Any]", OmegaConf.to_container(config)),
+        config={name: value for name, _, value in pairs},
         machine=kept["machine"],
-        damaged=Counter(kept["damaged"]),
-        kept=kept,
+        kept={"ungraded": {}} | kept,
     )
 
 
@@ -308,9 +338,7 @@ def _evaluated(run: Run, plan: Plan) -> dict[str, Any]:
         "made": plan.as_json(),
         "num_responses": stored["num_samples"],
         "sampling": stored["sampling"],
-        "files": read_kept(run.folder / "evaluation").get("files", {}),
         "machine": run.machine,
-        "damaged": dict(run.damaged),
         "ungraded": {source: failed for source, (_, failed) in found.items() if failed},
         "means": {source: means for source, (means, _) in found.items()},
         "metrics": {name: [row.get(name) for row in run.rows] for name in names},
@@ -328,9 +356,226 @@ def _means_of(groups: Groups) -> tuple[dict[str, dict[str, float]], dict[str, in
         for name in MEASURES:
             if known and all(name in each for each in known):
                 means.setdefault(name, {})[problem] = sum(each[name] for each in known) / len(known)
-        failed = sum(
+        failed = [
             not each.facts if is_multi_turn else each.reason in UNGRADED for each in responses
-        )
-        if failed:
-            ungraded[problem] = failed
+        ]
+        if any(failed):
+            ungraded[problem] = sum(failed)
     return means, ungraded
+
+
+# -- the page
+
+
+def results_page(results: Sequence[CampaignResult]) -> str:
+    """Return the page of some campaigns as Markdown."""
+    claims = [(at, each) for at, of in enumerate(results) for each in of.campaign.claims]
+    known = {key: p for key in claims if (p := results[key[0]].p_value(key[1])) is not None}
+    corrected = dict(zip(known, holm([*known.values()]), strict=True))
+    told = {key: f"{_probability(p)} ({_probability(corrected[key])})" for key, p in known.items()}
+    lines = [_ABOUT.format(compared=len(known))]
+    for place, result in enumerate(results):
+        p_values = {claim: text for (at, claim), text in told.items() if at == place}
+        lines += [f"## {result.campaign.title}", "", *_conditions(result), ""]
+        for title, (head, rows) in _tables(result, p_values):
+            if rows:
+                lines += [f"### {title}", "", *markdown(head, rows), ""]
+    return "\n".join(lines)
+
+
+def _probability(p: float) -> str:
+    """Write a p value so that it is on the side of 0.05 that it is on."""
+    if p < 0.001:
+        return "< 0.001"
+    text = f"{p:.2g}"
+    return text if (float(text) < 0.05) == (p < 0.05) else f"{p:.4f}"
+
+
+def _tables(result: CampaignResult, p_values: Mapping[Claim, str]) -> Iterator[tuple[str, Table]]:
+    yield "Claims", _claims(result, p_values)
+    for source in result.sources:
+        yield f"Held-out problems, {source}", _held_out(result, source)
+        reference = result.campaign.compared_with
+        yield f"Less {reference}, {source}", _held_out(result, source, reference)
+        yield f"By seed, {source}", _by_seed(result, source)
+        yield f"Accuracy in training's own validations, {source}", _learning(result, source)
+    yield "Cost", _cost(result)
+    yield "Levels over the quarters of training, % of prompts", _levels(result)
+
+
+def _conditions(result: CampaignResult) -> list[str]:
+    """Return what was run, on what, and what is missing."""
+    runs, lines = result.runs, []
+    sizes = [f"{len(runs[0].problems(each))} problems of {each}" for each in runs[0].kept["means"]]
+    facts: dict[str, Callable[[Finished], str]] = {
+        "Training steps": lambda run: str(run.last_step),
+        "Drawn": lambda run: _told({"K": run.kept["num_responses"], **_sampling(run)}),
+        "Machine": lambda run: run.machine.get("machine", {}).get("driver", ""),
+        "Versions": lambda run: _told(run.machine.get("version", {}), without="commit"),
+        "Commit": lambda run: run.machine.get("version", {}).get("commit", ""),
+    }
+    for title, fact in facts.items():
+        found: dict[str, list[str]] = {}
+        for run in runs:
+            found.setdefault(fact(run), []).append(run.name)
+        for text, names in found.items():
+            of = f" of {', '.join(names)}" if len(found) > 1 else ""
+            lines.append(f"- {title}{of}: {text}")
+    notes = {
+        "Steps or tokens missing in the metrics": [run.name for run in runs if not run.num_whole],
+        "The verifier failed on responses, which count as wrong in an accuracy": [
+            f"{run.name} {sum(counts.values())} of {source}"
+            for run in runs
+            for source, counts in run.kept["ungraded"].items()
+        ],
+        "Not finished": [f"{name} {why}" for name, why in result.missing.items()],
+    }
+    return [
+        f"- {len(runs)} of {len(result.campaign.plans())} runs: "
+        f"`{' '.join(result.campaign.settings)}`",
+        f"- Evaluated: the weights of the last step, {' and '.join(sizes)}",
+        *lines,
+        *(f"- **{title}**: {', '.join(each)}" for title, each in notes.items() if each),
+    ]
+
+
+def _told(values: Mapping[str, Any], without: str = "") -> str:
+    return ", ".join(f"{name} {each}" for name, each in values.items() if name != without)
+
+
+def _claims(result: CampaignResult, p_values: Mapping[Claim, str]) -> Table:
+    rows = []
+    for each in (*result.campaign.claims, *result.campaign.budgets):
+        if isinstance(each, Budget):
+            said = f"{each.arm}: at most {each.at_most:g} times the tokens of {each.tokens_of}"
+            other, (text, verdict), p = each.tokens_of, result.cost(each), "-"
+        else:
+            said, other = _said(each), each.more_than or each.arm
+            (text, verdict), p = result.verdict(each), p_values.get(each, "-")
+        a, b = {"fails": ("**", "**"), "undecided": ("", "**")}.get(verdict, ("", ""))
+        seeds = str(len(result.common_seeds(each.arm, other)))
+        rows.append([f"{a}{said}{a}", seeds, text, p, f"{b}{verdict}{b}"])
+    return ["claim", "seeds", "measured", "p (corrected)", "verdict"], rows
+
+
+def _said(claim: Claim) -> str:
+    """Return a claim as a sentence."""
+    about = f"{claim.arm}: {MEASURES[claim.measure]} on {claim.source}"
+    if claim.more_than is not None:
+        by = f" {'less' if claim.by < 0 else 'and'} {percent(abs(claim.by))}" if claim.by else ""
+        return f"{about} above that of {claim.more_than}{by}"
+    if claim.at_least is not None:
+        return f"{about} at least {percent(claim.at_least)}, every seed"
+    return f"{about} below {percent(claim.below or 0.0)}, every seed"
+
+
+def _held_out(result: CampaignResult, source: str, minus: str | None = None) -> Table:
+    """Return the measures of each arm, or what they have more than those of the reference."""
+    names, rows = result.measures(source), []
+    if minus:
+        names = [each for each in names if each in ("acc_t1", "acc_t2", "delta", "accuracy")]
+    for arm in result.seeds:
+        if arm != minus:
+            found = {name: result.estimate(arm, source, name, minus) for name in names}
+            cells = [
+                _shown(each, sign=bool(minus) or name == "delta") if each else "-"
+                for name, each in found.items()
+            ]
+            rows.append([arm, str(len(result.common_seeds(arm, minus or arm))), *cells])
+    return ["arm", "seeds", *(MEASURES[name] for name in names)], rows
+
+
+def _by_seed(result: CampaignResult, source: str) -> Table:
+    numbers = sorted({seed for by_seed in result.seeds.values() for seed in by_seed})
+    rows = []
+    for arm, seeds in result.seeds.items():
+        cells = []
+        for seed in numbers:
+            have = seeds[seed].kept["means"].get(source, {}) if seed in seeds else {}
+            names = [each for each in ("acc_t1", "acc_t2", "accuracy") if each in have]
+            cells.append(" > ".join(percent(fmean(have[name].values())) for name in names) or "-")
+        rows.append([arm, *cells])
+    return ["arm", *(f"seed {seed}" for seed in numbers)], rows
+
+
+def _learning(result: CampaignResult, source: str) -> Table:
+    """Return the mean over seeds at each validation, and at equal tokens."""
+    reference = result.campaign.compared_with
+    references = result.seeds.get(reference, {})
+    steps = sorted({step for run in result.runs for step in run.curve(source)})
+    rows = []
+    for arm, runs in result.seeds.items():
+        curves = [run.curve(source) for run in runs.values()]
+        columns = [[curve.get(step) for curve in curves] for step in steps]
+        equal = [_at_tokens(run, references.get(seed), source) for seed, run in runs.items()]
+        rows.append([arm, *map(_mean, [*columns, equal])])
+    return ["arm", *(f"step {step}" for step in steps), f"at {reference}'s tokens"], rows
+
+
+def _mean(values: Sequence[float | None], form: str = "") -> str:
+    """Return the mean of what is known, with the number of seeds where some are not."""
+    known = [each for each in values if each is not None]
+    if not known:
+        return "-"
+    part = f" ({len(known)})" if len(known) < len(values) else ""
+    return f"{form.format(fmean(known)) if form else percent(fmean(known))}{part}"
+
+
+def _at_tokens(run: Finished, other: Finished | None, source: str) -> float | None:
+    """Return the accuracy when as many tokens were sampled as by another run; if that is known."""
+    points = [(run.tokens(step), value) for step, value in run.curve(source).items()]
+    if other is None or not (points and run.num_whole and other.num_whole):
+        return None
+    tokens = min(other.tokens(), run.tokens())
+    tokens_V, accuracies_V = zip(*points, strict=True)
+    is_covered = tokens_V[0] <= tokens <= tokens_V[-1]
+    return float(np.interp(tokens, tokens_V, accuracies_V)) if is_covered else None
+
+
+def _cost(result: CampaignResult) -> Table:
+    """Return means over seeds, and the ratio over those that both have; ``-`` where lines lack."""
+    rows, reference = [], result.campaign.compared_with
+    whole = {
+        arm: all(run.num_whole for run in seeds.values()) for arm, seeds in result.seeds.items()
+    }
+    for arm, seeds in result.seeds.items():
+        runs, cells = [*seeds.values()], ["-"] * 3
+        if whole[arm]:
+            ratios = result.token_ratios(arm, reference) if whole.get(reference) else []
+            cells = [
+                f"{fmean(run.tokens() for run in runs) / 1000:.0f}k",
+                f"{geometric_mean(ratios):.2f}" if ratios else "-",
+                _mean([run.minutes() for run in runs], "{:.1f}"),
+            ]
+        late = [_late(run) for run in runs]
+        gaps = [row[VLLM_DIFFERENCE] for r in runs for row in r.training if VLLM_DIFFERENCE in row]
+        rows.append([arm, *cells, _mean(late), f"{max(gaps):.1e}" if gaps else "-"])
+    head = ["arm", "tokens a run", f"times {reference}'s", "minutes of steps"]
+    late_title = "informative groups in the last quarter, %"
+    return [*head, late_title, "trainer against vLLM, worst step's mean"], rows
+
+
+def _late(run: Finished) -> float | None:
+    """Return the share of informative groups in the last quarter of the steps."""
+    after = 0.75 * run.last_step
+    rows = [row for row in run.training if row["step"] > after and _NO_SIGNAL in row]
+    return fmean(1 - row[_NO_SIGNAL] for row in rows) if rows else None
+
+
+def _levels(result: CampaignResult) -> Table:
+    """Return the shares of the levels in each quarter of training, of the arms that use hints."""
+    rows, most = [], max(level for run in result.runs for level in run.levels | {0})
+    for arm, seeds in result.seeds.items():
+        quarters = defaultdict(list)
+        for run in seeds.values():
+            for row in run.training:
+                quarters[math.ceil(4 * row["step"] / run.last_step)].append(row)
+        highest = max(level for run in seeds.values() for level in run.levels | {0})
+        cells = [
+            [f"{100 * fmean(level_share(row, at) for row in of):.0f}" for at in range(highest + 1)]
+            for _, of in sorted(quarters.items())
+        ]
+        if highest:
+            rows.append([arm, *map(" / ".join, cells)])
+    levels = " / ".join(["none", *map(str, range(1, most + 1))])
+    return ["arm", f"quarter 1: {levels}", *(f"quarter {each}" for each in range(2, 5))], rows

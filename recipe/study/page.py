@@ -1,7 +1,4 @@
-"""One HTML file that shows runs: numbers, curves, prompts with texts, settings.
-
-It asks no network for anything.
-"""
+"""One HTML file that shows runs: numbers, curves, prompts with texts, settings; no network."""
 
 from __future__ import annotations
 
@@ -16,7 +13,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from omegaconf import OmegaConf
@@ -25,44 +21,30 @@ from plotly.offline import get_plotlyjs
 from recipe.hint.command.compose import primary_config, set_config_paths
 from recipe.hint.credit.rows import has_signal
 from recipe.run.rows import accuracies
-from recipe.study.estimators import t_quantile, wilson_interval
-from recipe.study.runs import SECONDS, Run, level_share, num_problems
-from recipe.study.tables import percent
+from recipe.study.estimators import t_quantile
+from recipe.study.runs import SECONDS, Run, level_share
 
 _FILES = Path(__file__).parent / "page_files"
 # After Okabe and Ito, told apart by most people.
 _COLOURS = ("#2f86cf", "#de6b1f", "#12a37f", "#cc79a7", "#d99a00", "#8c76c9", "#5fb4e0", "#888888")
 _MAX_POINTS, _MAX_BANDS = 400, 8
-_TEXT_CHARS, _MAX_RESPONSES = 6000, 8  # of a prompt's texts
-_PLACES = ("hint.run_dir", "trainer.default_local_dir", "trainer.experiment_name")
+_PLACES = {"hint.run_dir", "trainer.default_local_dir", "trainer.experiment_name", ""}
 
-Row = Mapping[str, float]
-CURVES: dict[str, Callable[[Row], float]] = {
-    "Informative groups": lambda row: 1 - row["hint/zero_signal_after"],
-    "Prompts trained under a hint": lambda row: row["hint/prompts_with_hint"] / row["hint/prompts"],
-    "Seconds per step": lambda row: row[SECONDS],
-}
+Curve = Callable[[Run], Mapping[int, float]]
+Variants = Mapping[str, Sequence[Run]]
 
 
 def render_page(runs: Sequence[Run], max_prompts: int = 200) -> str:
-    """Return the page of some runs as HTML.
+    """Return the page of some runs, in their order, as HTML.
 
-    Args:
-        runs: Runs in the order in which they are shown.
-        max_prompts: Prompts shown, of all runs alike: those with texts and the newest.
+    ``max_prompts`` are shown, of all runs alike: those with texts and the newest.
     """
     variants: dict[str, list[Run]] = {}
     for run in runs:  # only a campaign says which runs are seeds of one variant
-        name = run.variant if "/seed-" in run.name else run.name
-        variants.setdefault(name, []).append(run)
-    sources = sorted({name for run in runs for row in run.rows for name in accuracies(row)})
-    charts = [each for each in _charts(variants, sources) if any(map(_is_drawn, each["data"]))]
+        variants.setdefault(run.variant if "/seed-" in run.name else run.name, []).append(run)
+    charts = [each for each in _charts(variants) if any(any(line["y"]) for line in each["data"])]
     code = (_FILES / "page.js").read_text("utf-8")
     prompts = [each for run in runs for each in _prompts(run, max_prompts // len(runs))]
-    machines: dict[str, dict[str, None]] = {}
-    for run in runs:
-        for name, value in _leaves(run.machine).items():
-            machines.setdefault(name, {})[value] = None
     environment = Environment(
         loader=FileSystemLoader(_FILES), autoescape=True, undefined=StrictUndefined,
         trim_blocks=True, lstrip_blocks=True,
@@ -77,11 +59,12 @@ def render_page(runs: Sequence[Run], max_prompts: int = 200) -> str:
         charts=charts,
         data=json.dumps(charts, allow_nan=False).replace("<", "\\u003c"),
         runs=runs,
-        numbers={name: _numbers(group, sources) for name, group in variants.items()},
+        numbers={name: _numbers(group, runs) for name, group in variants.items()},
         variants=variants,
-        prompts=sorted(prompts, key=lambda each: -each["step"]),
+        prompts=sorted(prompts, key=lambda each: -each[1]["step"]),
+        has_signal=has_signal,
         settings=_settings([group[0] for group in variants.values()]),
-        machines={name: " | ".join(values) for name, values in machines.items() if name},
+        machine=_leaves(runs[0].machine),
     )
 
 
@@ -92,11 +75,7 @@ def _visible(text: str) -> str:
     )
 
 
-def _is_drawn(trace: Mapping[str, Any]) -> bool:
-    return any(trace["y"])
-
-
-def _points(run: Run, value: Callable[[Row], float]) -> dict[int, float]:
+def _points(run: Run, value: Callable[[Mapping[str, float]], float]) -> dict[int, float]:
     """Return step -> value; steps without the metric are left out."""
     points = {}
     for row in run.training:
@@ -107,81 +86,60 @@ def _points(run: Run, value: Callable[[Row], float]) -> dict[int, float]:
     return points
 
 
-def _line(seeds: Sequence[Mapping[int, float]], num_problems: int | None = None) -> pd.DataFrame:
-    """Return means over the seeds (``y``) at the steps that all have, with Student's interval.
+_INFORMATIVE = partial(_points, value=lambda row: 1 - row["hint/zero_signal_after"])
+_HINTED = partial(_points, value=lambda row: row["hint/prompts_with_hint"] / row["hint/prompts"])
+_STEP_TIME = partial(_points, value=lambda row: row[SECONDS])
+_SHARES = {"Informative groups": _INFORMATIVE, "Prompts trained under a hint": _HINTED}
 
-    That of a share (``num_problems`` given) stays in [0, 1], and is no narrower than Wilson's over
-    its problems.
-    """
-    table = pd.DataFrame([each for each in seeds if each]).T.dropna().sort_index()
-    count = table.shape[1]
-    error = table.std(axis=1) / math.sqrt(count) if count > 1 else 0.0 * table.sum(axis=1)
-    means, half = table.mean(axis=1), error * (t_quantile(count - 1) if count > 1 else 0.0)
+
+def _accuracies(runs: Sequence[Run]) -> dict[str, Curve]:
+    names = sorted({name for run in runs for row in run.rows for name in accuracies(row)})
+    return {f"Accuracy, {name}": partial(Run.curve, source=name) for name in names}
+
+
+def _line(runs: Sequence[Run], curve: Curve) -> pd.DataFrame:
+    """Return means over the seeds (``y``) at the steps that all have, with Student's interval."""
+    table = pd.DataFrame([each for run in runs if (each := curve(run))]).T.dropna().sort_index()
+    table, count = table.iloc[:: len(table) // _MAX_POINTS or 1], table.shape[1]
+    means, half = table.mean(axis=1), 0.0 * table.sum(axis=1)
+    if count > 1:
+        half = table.std(axis=1) * t_quantile(count - 1) / math.sqrt(count)
     lines = pd.DataFrame({"y": means, "low": means - half, "high": means + half})
-    if num_problems is not None:
-        lines = lines.clip(0.0, 1.0)
-        ends = [wilson_interval(y, num_problems) if num_problems else (y, y) for y in lines["y"]]
-        lines["low"] = np.minimum(lines["low"], [low for low, _ in ends])
-        lines["high"] = np.maximum(lines["high"], [high for _, high in ends])
-    stride = -(-len(lines) // _MAX_POINTS) or 1
-    lines = lines.iloc[[*range(0, len(lines) - 1, stride), *range(len(lines))[-1:]]]
     return lines.map(lambda each: float(f"{each:.5g}"))
 
 
-def _accuracy(runs: Sequence[Run], source: str) -> pd.DataFrame:
-    return _line([run.curve(source) for run in runs], num_problems(runs[0], source))
-
-
-def _curve(
-    runs: Sequence[Run], value: Callable[[Row], float], share: int | None = None
-) -> pd.DataFrame:
-    return _line([_points(run, value) for run in runs], share)
-
-
-def _numbers(runs: Sequence[Run], sources: Sequence[str]) -> dict[str, str]:
+def _numbers(group: Sequence[Run], runs: Sequence[Run]) -> dict[str, str]:
     """Return a variant's numbers by their titles, means over its seeds; ``-`` where unknown."""
-    found = {"seeds": str(len(runs)), "step": str(max(run.last_step for run in runs))}
-    for source in sources:
-        y = [*_accuracy(runs, source)["y"]]
-        change = f" ({percent(y[-1] - y[0], sign=True)})" if len(y) > 1 else ""
-        found[f"{source}, % (change)"] = f"{percent(y[-1])}{change}" if y else "-"
-    for title in [*CURVES][:2]:
-        points = [[*_points(run, CURVES[title]).values()] for run in runs]
-        parts = [
-            (each[: max(1, len(each) // 4)], each[-max(1, len(each) // 4) :]) for each in points
-        ]
-        means = [100 * np.mean(np.concatenate(each)) for each in zip(*parts, strict=True)]
-        is_known = any(map(any, points))
-        found[f"{title}, first → last quarter, %"] = (
-            " → ".join(f"{each:.0f}" for each in means) if is_known else "-"
-        )
-    tokens = sum(run.tokens() for run in runs)
-    seconds = [row[SECONDS] for run in runs for row in run.training if SECONDS in row]
-    found["tokens"] = f"{tokens / len(runs) / 1000:.0f} k" if tokens else "-"
-    found["minutes"] = f"{sum(seconds) / 60 / len(runs):.1f}" if seconds else "-"
+    found = {"seeds": str(len(group)), "step": str(max(run.last_step for run in group))}
+    for title, curve in (_accuracies(runs) | _SHARES).items():
+        y = _line(group, curve)["y"]
+        part = max(1, len(y) // 4) if title in _SHARES else 1
+        ends = [100 * y.iloc[:part].mean(), 100 * y.iloc[-part:].mean()]
+        found[f"{title}, %"] = " → ".join(f"{each:.1f}" for each in ends) if len(y) else "-"
+    minutes = [each for run in group if (each := run.minutes()) is not None]
+    found["tokens"] = f"{sum(run.tokens() for run in group) / len(group) / 1000:.0f} k"
+    found["minutes"] = f"{sum(minutes) / len(minutes):.1f}" if minutes else "-"
     return found
 
 
-def _charts(
-    variants: Mapping[str, Sequence[Run]], sources: Sequence[str]
-) -> Iterator[dict[str, Any]]:
+def _charts(variants: Variants) -> Iterator[dict[str, Any]]:
     """Yield every chart: accuracy, informative groups, hints, step time, levels of a variant."""
-    curves = {f"Accuracy, {source}": partial(_accuracy, source=source) for source in sources}
-    for title, value in CURVES.items():
-        share = None if value is CURVES["Seconds per step"] else 0
-        curves[title] = partial(_curve, value=value, share=share)
-    for title, of in curves.items():
-        lines = {name: of(group) for name, group in variants.items()}
+    curves = _accuracies([run for group in variants.values() for run in group]) | _SHARES
+    curves["Seconds per step"] = _STEP_TIME
+    for title, curve in curves.items():
+        most = math.inf if curve is _STEP_TIME else 1.0
+        lines = {name: _line(group, curve).clip(0.0, most) for name, group in variants.items()}
         traces = [each for at, name in enumerate(lines) for each in _traces(lines[name], name, at)]
         if len(variants) > _MAX_BANDS:
             traces = [each for each in traces if each["mode"] != "none"]
         yield {"title": title, "data": traces}
     for name, group in variants.items() if len(variants) <= _MAX_BANDS else ():
         levels = sorted({level for run in group for level in run.levels})
-        areas = [_curve(group, partial(level_share, level=level)) for level in levels]
+        shares = [partial(_points, value=partial(level_share, level=level)) for level in levels]
+        areas = zip(levels, [_line(group, share)["y"] for share in shares], strict=True)
         traces = [
-            {"x": [*area.index], "y": [*area["y"]], "name": f"level {level}", "stackgroup": "all"}
-            for level, area in zip(levels, areas, strict=True)
+            {"x": [*y.index], "y": [*y], "name": f"level {level}", "stackgroup": "all"}
+            for level, y in areas
         ]
         if {*levels} - {0}:
             yield {"title": f"Prompts by the hint level that trains: {name}", "data": traces}
@@ -190,7 +148,7 @@ def _charts(
 def _traces(line: pd.DataFrame, name: str, number: int) -> Iterator[dict[str, Any]]:
     """Yield a variant's band over its seeds, where it has one, and its line."""
     x, colour = [*line.index], _COLOURS[number % len(_COLOURS)]
-    if (line["low"] != line["high"]).any():
+    if [*line["low"]] != [*line["high"]]:
         band = {"x": [*x, *x[::-1]], "y": [*line["high"], *line["low"][::-1]], "mode": "none"}
         look = {"fill": "toself", "fillcolor": colour, "opacity": 0.18, "hoverinfo": "skip"}
         yield band | look | {"name": name, "legendgroup": name, "showlegend": False}
@@ -199,66 +157,15 @@ def _traces(line: pd.DataFrame, name: str, number: int) -> Iterator[dict[str, An
     yield look | {"x": x, "y": [*line["y"]], "name": name, "legendgroup": name}
 
 
-def _prompts(run: Run, limit: int) -> Iterator[dict[str, Any]]:
-    """Yield the newest prompts of a run, and those with texts, which are half of them at most."""
-    samples = {_key(row): row for row in deque(run.samples(), maxlen=limit // 2)}
-    chosen: deque[dict[str, Any]] = deque(maxlen=max(0, limit - len(samples)))
-    with_texts = []
+def _prompts(run: Run, limit: int) -> Iterator[tuple[str, dict[str, Any], Any]]:
+    """Yield the run's name, record and texts of prompts: the newest, and half with texts."""
+    samples = {(row["step"], row["problem_id"]): row for row in deque(run.samples(), limit // 2)}
+    with_texts, others = [], deque[dict[str, Any]](maxlen=max(0, limit - len(samples)))
     for record in run.records() if limit else ():
-        (with_texts if _key(record) in samples else chosen).append(record)
-    for record in [*with_texts, *chosen]:
-        try:
-            yield _prompt(record, samples.get(_key(record))) | {"run": run.name}
-        except (LookupError, TypeError, ValueError, AttributeError):
-            run.damaged["records.jsonl"] += 1
-
-
-def _key(row: Mapping[str, Any]) -> tuple[int, str]:
-    return row["step"], str(row.get("problem_id"))
-
-
-def _prompt(record: Mapping[str, Any], sample: Any) -> dict[str, Any]:
-    """Return what the page shows of a prompt."""
-    trained = {int(at) for at, _ in record["rows"]}
-    rounds = []
-    for number, each in enumerate(record["rounds"]):
-        marks = "".join({1: "✓", 0: "✗"}.get(accuracy, "?") for accuracy in each["accuracies"])
-        where = f"level {each['level']}" if each.get("role", "solver") == "solver" else each["role"]
-        told = f"{where} {marks or each['hint_status']}"
-        rounds.append(f"{told}, {int(each['tokens'])} tokens{', trains' * (number in trained)}")
-    rewards, is_dropped = record["rewards"], record.get("is_dropped")
-    is_informative = not is_dropped and has_signal(rewards, record.get("groups", ()))
-    tags = {
-        "informative" if is_informative else "not informative": True,
-        "dropped": is_dropped,
-        "off_schedule": record.get("is_off_schedule"),
-        "a hint holds the answer": record.get("leaked_levels"),
-    }
-    return {
-        "step": record["step"],
-        "problem": _text(record["problem_id"])[:200],
-        "rounds": rounds,
-        "reward": sum(rewards) / len(rewards) if rewards else 0.0,
-        "reasons": ", ".join(f"{count} × {name}" for name, count in record["reasons"].items()),
-        "tags": [name for name, is_so in tags.items() if is_so],
-        "texts": sample
-        and {
-            "problem": _text(sample["problem"]),
-            "answer": _text(sample["answer"]),
-            "hints": [(e["level"], _text(e["hint"])) for e in sample["rounds"] if e.get("hint")],
-            "responses": [
-                {**each, "response": _text(each.get("response", ""))}
-                for each in sample["responses"][:_MAX_RESPONSES]
-            ],
-        },
-    }
-
-
-def _text(value: Any) -> str:
-    text = str(value)
-    if len(text) > _TEXT_CHARS:
-        text = f"{text[: _TEXT_CHARS // 4]} [...] {text[-3 * _TEXT_CHARS // 4 :]}"
-    return text
+        is_kept = (record["step"], record["problem_id"]) in samples
+        (with_texts if is_kept else others).append(record)
+    for record in [*with_texts, *others]:
+        yield run.name, record, samples.get((record["step"], record["problem_id"]))
 
 
 def _leaves(node: Any, prefix: str = "") -> dict[str, str]:
@@ -280,7 +187,7 @@ def _settings(runs: Sequence[Run]) -> list[tuple[str, str, list[str], bool]]:
     set_config_paths()
     usual = _leaves(OmegaConf.to_container(primary_config(), resolve=False))
     given, rows = [_leaves(run.config) for run in runs], []
-    for name in sorted(set().union(*given) - {*_PLACES, ""}):
+    for name in sorted(set().union(*given) - _PLACES):
         values = [each.get(name, "-") for each in given]
         default, is_mixed = usual.get(name, "-"), len({*values}) > 1
         if is_mixed or (name in usual and "${" not in default and values[0] != default):

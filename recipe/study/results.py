@@ -8,11 +8,12 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from recipe.run.errors import DataError
 from recipe.run.whole_file import write_whole
@@ -45,10 +46,8 @@ FORMAT = 1
 _RESULTS = "results.json"
 _SAMPLING = ("temperature", "top_p", "top_k", "max_tokens", "seed")
 _TURN_SHARES = ("wrong_to_right", "right_to_wrong", "unchanged")
-_RELATIVE = 1e-9  # the last digit of a sum of floats may differ between processors
 _SOLVED = 0.5  # a run solves a problem when at least this share of its responses is correct
-_LONGEST = 80  # characters of a setting that a note shows
-_OF_THE_MODEL = ("model", "weights", "num_samples")
+_OF_THE_MODEL = {"model", "weights", "num_samples"}
 
 
 def summarise(groups: Groups, num_responses: int) -> dict[str, Any]:
@@ -93,8 +92,7 @@ def summarise(groups: Groups, num_responses: int) -> dict[str, Any]:
 
 def budgets(num_responses: int) -> list[int]:
     """Return the k of pass@k that are reported: powers of two below K, and K."""
-    powers = [2**power for power in range(num_responses.bit_length())]
-    return sorted({k for k in powers if k < num_responses} | {num_responses})
+    return sorted({2**power for power in range((num_responses - 1).bit_length())} | {num_responses})
 
 
 def macro_averages(benchmarks: Mapping[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
@@ -152,6 +150,13 @@ def write_results(
     return results
 
 
+def _results(head: Mapping[str, Any], groups: Mapping[str, Groups]) -> dict[str, Any]:
+    summaries = {name: summarise(each, head["num_samples"]) for name, each in groups.items()}
+    kept = {name: head[name] for name in ("model", "sampling", "num_samples")}
+    macro = macro_averages(summaries)
+    return {"format": FORMAT, **kept, "benchmarks": summaries, "macro": macro}
+
+
 def read_evaluation(folder: str | Path) -> tuple[dict[str, Any], dict[str, Groups]]:
     """Read an evaluation's results, and each benchmark's responses by problem.
 
@@ -181,31 +186,15 @@ def recompute(folder: str | Path) -> tuple[dict[str, Any], list[str]]:
     """
     stored, groups = read_evaluation(folder)
     results = _results(stored, groups)
-    before, after = dict(_leaves(stored)), dict(_leaves(results))
+    before, after = (pd.json_normalize(each).iloc[0].to_dict() for each in (stored, results))
     lines = []
     for name in {**before, **after}:
         old, new = before.get(name), after.get(name)
-        are_numbers = isinstance(old, float) and isinstance(new, float)
-        if old != new and not (
-            are_numbers and math.isclose(old, new, rel_tol=_RELATIVE, abs_tol=1e-12)
-        ):
+        # The last digit of a sum of floats may differ between processors.
+        is_float = isinstance(old, float) and isinstance(new, float)
+        if not (math.isclose(old, new, rel_tol=1e-9, abs_tol=1e-12) if is_float else old == new):
             lines.append(f"{name}: stored {old}, from the samples {new}")
     return results, lines
-
-
-def _leaves(node: Any, place: str = "") -> Iterator[tuple[str, Any]]:
-    if not isinstance(node, dict):
-        yield place, node
-        return
-    for key, value in node.items():
-        yield from _leaves(value, f"{place}.{key}" if place else key)
-
-
-def _results(head: Mapping[str, Any], groups: Mapping[str, Groups]) -> dict[str, Any]:
-    summaries = {name: summarise(each, head["num_samples"]) for name, each in groups.items()}
-    kept = {name: head[name] for name in ("model", "sampling", "num_samples")}
-    macro = macro_averages(summaries)
-    return {"format": FORMAT, **kept, "benchmarks": summaries, "macro": macro}
 
 
 def evaluation_table(results: Mapping[str, Any]) -> list[str]:
@@ -229,7 +218,6 @@ def evaluation_table(results: Mapping[str, Any]) -> list[str]:
         ]
         for name, each in {**benchmarks, **complete}.items()
     ]
-    turns = {name: each["turns"] for name, each in benchmarks.items() if "turns" in each}
     notes = [
         f"{name}: the verifier failed on {percent(each['undecided'])} % of the samples; these "
         f"count as 0, and {avg} would be {percent(each['avg'] + each['undecided'])} if all were "
@@ -238,30 +226,30 @@ def evaluation_table(results: Mapping[str, Any]) -> list[str]:
         if each["undecided"]
     ]
     notes += [
-        f"{name}: of {benchmarks[name]['samples']} conversations {unknown:.0f} are not compared: "
-        f"the verifier failed on their first or last turn."
-        for name, each in turns.items()
-        if (unknown := benchmarks[name]["samples"] - each["conversations"])
-    ]
-    notes += [
         f"No {titles[name]}: missing {', '.join(each['missing'])}."
         for name, each in macro.items()
         if each["missing"]
     ]
-    of_turns = ["benchmark", "first turn", "last turn", "change", "95 %"]
-    of_turns += [share.replace("_", " ") for share in _TURN_SHARES]
-    turn_rows = [
+    parts = [markdown(head, rows), _turns_table(benchmarks), notes]
+    return [line for part in parts if part for line in ("", *part)][1:]
+
+
+def _turns_table(benchmarks: Mapping[str, dict[str, Any]]) -> list[str]:
+    """Return what a further turn changed, of the conversations that the verifier could compare."""
+    head = ["benchmark", "compared", "first turn", "last turn", "change", "95 %"]
+    head += [share.replace("_", " ") for share in _TURN_SHARES]
+    rows = [
         [
             name,
+            f"{each['conversations']:.0f}",
             *(percent(each[turn]) for turn in ("acc_t1", "acc_t2")),
             percent(each["delta"], sign=True),
             " to ".join(percent(each[f"delta_{end}"], sign=True) for end in ("low", "high")),
             *(percent(each[share]) for share in _TURN_SHARES),
         ]
-        for name, each in turns.items()
+        for name, each in ((name, of["turns"]) for name, of in benchmarks.items() if "turns" in of)
     ]
-    parts = [markdown(head, rows), markdown(of_turns, turn_rows) if turns else [], notes]
-    return [line for part in parts if part for line in ("", *part)][1:]
+    return markdown(head, rows) if rows else []
 
 
 def compare_runs(first: Path, second: Path, *, should_intersect: bool = False) -> list[str]:
@@ -280,48 +268,49 @@ def compare_runs(first: Path, second: Path, *, should_intersect: bool = False) -
     """
     folders = [Path(each) / "evaluation" for each in (first, second)]
     (a, groups_a), (b, groups_b) = map(read_evaluation, folders)
-    shared = [name for name in groups_a if name in groups_b]
-    if not shared:
+    if not groups_a.keys() & groups_b.keys():
         raise DataError(
             f"no benchmark in common: {first} has {', '.join(groups_a)}, {second} has "
             f"{', '.join(groups_b)}; evaluate both on the same files"
         )
     rows, notes = [], []
-    for name in shared:
-        means_a, means_b = _means(groups_a[name]), _means(groups_b[name])
-        common, alone = sorted({*means_a} & {*means_b}), {*means_a} ^ {*means_b}
-        if not common or (alone and not should_intersect):
-            raise DataError(
-                f"{name}: {len(alone)} problems are in one run only, such as {min(alone)!r}; "
-                f"evaluate both on the same file, or pass --common to compare the {len(common)} "
-                f"that both have"
-            )
-        pairs = [(means_a[each], means_b[each]) for each in common]
-        change = paired_mean([after - before for before, after in pairs])
+    for name in filter(groups_b.get, groups_a):
+        means = [_means(groups[name]) for groups in (groups_a, groups_b)]
+        common = sorted(means[0].keys() & means[1].keys())
+        if alone := len(means[0].keys() ^ means[1].keys()):
+            notes.append(f"{name}: {alone} problems that only one run has are left out")
+            if not (common and should_intersect):
+                raise DataError(
+                    f"{name}: {alone} problems are in one run only; evaluate both on the same "
+                    f"file, or pass --common to compare the {len(common)} that both have"
+                )
+        old_P, new_P = np.array([[of[each] for each in common] for of in means])
+        change = paired_mean(new_P - old_P)
         rows.append(
             [
                 name,
                 str(len(common)),
-                *(percent(sum(run) / len(common)) for run in zip(*pairs, strict=True)),
+                *(percent(float(each_P.mean())) for each_P in (old_P, new_P)),
                 percent(change.value, sign=True),
                 " to ".join(percent(end, sign=True) for end in change[1:]),
-                str(sum(before < _SOLVED <= after for before, after in pairs)),
-                str(sum(after < _SOLVED <= before for before, after in pairs)),
+                str(((new_P >= _SOLVED) & (old_P < _SOLVED)).sum()),
+                str(((new_P < _SOLVED) & (old_P >= _SOLVED)).sum()),
             ]
         )
-        if alone:
-            notes.append(f"{name}: {len(alone)} problems that only one run has are left out")
         for letter, run in (("A", a), ("B", b)):
             if share := run["benchmarks"][name]["undecided"]:
                 failed = f"{name}: the verifier failed on {percent(share)} % of {letter}'s samples"
                 notes.append(f"{failed}, counted as 0")
-    for letter, names in (("A", {*groups_a} - {*groups_b}), ("B", {*groups_b} - {*groups_a})):
-        if names:
-            notes.append(f"only in {letter}: {', '.join(sorted(names))}")
-    drawn = [
+    if alone := groups_a.keys() ^ groups_b.keys():
+        notes.append(f"in one run only: {', '.join(sorted(alone))}")
+    old, new = (
         run["sampling"] | read_kept(folder) for run, folder in zip((a, b), folders, strict=True)
+    )
+    notes += [  # beside the model: there the comparison is of both together
+        f"{name} is not the same: {old.get(name)} in A, {new.get(name)} in B"
+        for name in {**old, **new}
+        if old.get(name) != new.get(name) and name not in _OF_THE_MODEL
     ]
-    notes += _differing(*drawn)
     head = ["benchmark", "problems", f"A avg@{a['num_samples']}", f"B avg@{b['num_samples']}"]
     table = markdown([*head, "B - A", "95 %", "gained", "lost"], rows)
     models = [f"A: {first}: {a['model']}", f"B: {second}: {b['model']}", ""]
@@ -332,11 +321,3 @@ def _means(groups: Groups) -> dict[str, float]:
     return {
         name: sum(each.is_correct for each in group) / len(group) for name, group in groups.items()
     }
-
-
-def _differing(a: Mapping[str, Any], b: Mapping[str, Any]) -> Iterator[str]:
-    """Name what differs beside the model: there the comparison is of both together."""
-    for name in {**a, **b}:
-        if a.get(name) != b.get(name) and name not in _OF_THE_MODEL:
-            old, new = (json.dumps(each.get(name), sort_keys=True)[:_LONGEST] for each in (a, b))
-            yield f"{name} is not the same: {old} in A, {new} in B"

@@ -1,25 +1,16 @@
-"""Read what runs left in their folders; everything that tells of runs reads them here.
-
-``read_run(folder)`` reads a run that is finished, at work or killed; ``Run.records()`` and
-``Run.samples()`` go through those files a line at a time. What cannot be read is left out and
-counted in ``Run.damaged``.
-"""
+"""Read what a run left in its folder, finished, at work or killed; all that tells of runs does."""
 
 from __future__ import annotations
 
 import json
 import math
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import pyarrow.parquet as pq
-import yaml
-
 from recipe.run.errors import DataError
-from recipe.run.rows import accuracies, by_step
+from recipe.run.rows import accuracies, by_step, read_rows
 from recipe.run.typed import read_yaml
 
 RUN_FILE = "campaign.json"  # in the folder of a campaign's run: what it is made of
@@ -34,7 +25,7 @@ class Run:
     """One run, as far as it went.
 
     ``rows`` are its metrics, one row for each step, with finite numbers; ``failure`` says why it
-    ended; ``damaged`` counts what cannot be read, by file.
+    ended.
     """
 
     name: str
@@ -43,7 +34,6 @@ class Run:
     config: dict[str, Any] = field(default_factory=dict)
     machine: dict[str, Any] = field(default_factory=dict)
     failure: str = ""
-    damaged: Counter[str] = field(default_factory=Counter)
 
     def setting(self, name: str) -> Any:
         """Return a setting by its dotted name, or nothing."""
@@ -97,65 +87,44 @@ class Run:
 
     def records(self) -> Iterator[dict[str, Any]]:
         """Yield what became of each prompt, in order."""
-        return self._lines("records.jsonl")
+        return read_rows(self.folder / "records.jsonl")
 
     def samples(self) -> Iterator[dict[str, Any]]:
         """Yield the prompts that training kept with their texts, in order."""
-        return self._lines("samples.jsonl")
-
-    def _lines(self, name: str) -> Iterator[dict[str, Any]]:
-        """Yield a file's rows; half a last line, which a kill or a run at work leaves, is none."""
-        self.damaged.pop(name, None)  # counted anew
-        if not (self.folder / name).is_file():
-            return
-        with open(self.folder / name, "rb") as file:
-            for line in file:
-                try:
-                    row = json.loads(line)
-                    is_row = isinstance(row["step"], int)
-                except (ValueError, LookupError, TypeError):
-                    is_row = False
-                if is_row:
-                    yield row
-                elif line.endswith(b"\n"):
-                    self.damaged[name] += 1
-
-    def _mapping(self, name: str) -> dict[str, Any]:
-        """Return what a YAML or JSON file holds; nothing if it is damaged."""
-        if not (self.folder / name).is_file():
-            return {}
-        try:  # JSON by its own reader: YAML has no pairs of surrogates
-            text = (self.folder / name).read_text("utf-8")
-            return dict((json.loads if name.endswith(".json") else read_yaml)(text))
-        except (ValueError, TypeError, yaml.YAMLError):
-            self.damaged[name] += 1
-            return {}
+        return read_rows(self.folder / "samples.jsonl")
 
 
 def read_run(folder: str | Path) -> Run:
     """Read a run's folder.
 
     Raises:
-        DataError: If it is none.
+        DataError: If it is none, or a line of its metrics cannot be read.
     """
     folder = Path(folder)
     if not any((folder / name).is_file() for name in ("metrics.jsonl", "records.jsonl")):
         raise DataError(f"{folder} is not the folder of a run: it has no metrics.jsonl")
     place = folder.resolve()
     is_of_campaign = (place / RUN_FILE).exists()
-    run = Run(f"{place.parent.name}/{place.name}" if is_of_campaign else place.name, folder)
     rows = [  # verl writes ``nan`` where a run went wrong
-        {"step": row["step"]}
-        | {k: float(v) for k, v in row.items() if isinstance(v, int | float) and abs(v) < 1e300}
+        {k: float(v) for k, v in row.items() if isinstance(v, int | float) and abs(v) < 1e300}
         | {"step": row["step"]}
-        for row in run._lines("metrics.jsonl")
+        for row in read_rows(folder / "metrics.jsonl")
     ]
-    run.rows = by_step(rows)
-    if repeated := sum("hint/prompts" in row for row in rows) - len(run.training):
-        run.damaged["metrics.jsonl"] += repeated
-    run.config, run.machine = run._mapping("config.yaml"), run._mapping("machine.json")
-    run.failure = str(next(iter(run._mapping("logs/fatal.json").values()), ""))[:2000]
-    return run
+    files = {
+        name: read_yaml(path.read_text("utf-8"))
+        if path.suffix == ".yaml"
+        else json.loads(path.read_bytes())
+        for name in ("config.yaml", "machine.json", "logs/fatal.json")
+        if (path := folder / name).is_file()
+    }
+    return Run(
+        f"{place.parent.name}/{place.name}" if is_of_campaign else place.name,
+        folder,
+        by_step(rows),
+        files.get("config.yaml", {}),
+        files.get("machine.json", {}),
+        str(next(iter(files.get("logs/fatal.json", {}).values()), ""))[:2000],
+    )
 
 
 def level_share(row: Mapping[str, float], level: int) -> float:
@@ -163,28 +132,12 @@ def level_share(row: Mapping[str, float], level: int) -> float:
     return row.get(f"{_LEVEL}{level}" if level else _NO_HINT, 0.0) / max(row["hint/prompts"], 1.0)
 
 
-def num_problems(run: Run, source: str) -> int:
-    """Count the problems behind an accuracy in the files of validation; 0 where it is not known."""
-    try:
-        column = pq.read_table(run.setting("data.val_files"), columns=["data_source"])[0]
-    except (OSError, ValueError, TypeError, LookupError, AttributeError):
-        return 0
-    count = column.to_pylist().count(source)
-    limit = run.setting("data.val_max_samples")
-    return 0 if isinstance(limit, int) and 0 < limit < count else count
-
-
 class Sameness(NamedTuple):
-    """Prompts of the steps that two runs have, the equal ones, and the first step with others.
-
-    A prompt that only one of them has is not equal. ``num_steps`` of ``of_steps`` are compared.
-    """
+    """Prompts of the steps that two runs have, the equal ones, and the first step with others."""
 
     num_prompts: int
     num_equal: int
     first_step: int | None
-    num_steps: int
-    of_steps: int
 
 
 def compare_records(first: Path, second: Path) -> Sameness:
@@ -194,16 +147,12 @@ def compare_records(first: Path, second: Path) -> Sameness:
         DataError: If the runs have no step in common.
     """
     theirs, ours = _rounds(first), _rounds(second)
-    steps = [{step for step, _ in each} for each in (theirs, ours)]
-    shared = steps[0] & steps[1]
+    shared = {step for step, _ in theirs} & {step for step, _ in ours}
     if not shared:
         raise DataError(f"{first} and {second} have no step in common; give runs of the same steps")
     keys = sorted(key for key in theirs.keys() | ours.keys() if key[0] in shared)
     other = [key for key in keys if theirs.get(key) != ours.get(key)]
-    equal = len(keys) - len(other)
-    return Sameness(
-        len(keys), equal, other[0][0] if other else None, len(shared), len(steps[0] | steps[1])
-    )
+    return Sameness(len(keys), len(keys) - len(other), other[0][0] if other else None)
 
 
 def _rounds(folder: Path) -> dict[tuple[int, str], list[str]]:
