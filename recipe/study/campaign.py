@@ -280,9 +280,9 @@ def _processes(
 ) -> Iterator[subprocess.Popen]:
     """Yield the process of each step, and go on when it has ended; ``failed`` gets why it ended.
 
-    Ray and verl cannot be started twice in one process. A step that failed is tried once more.
+    Ray and verl cannot be started twice in one process.
     """
-    last, tried = "", set()
+    last = ""
     try:
         while (step := state_of(plan, root)) != "done":
             if step == last:
@@ -293,14 +293,9 @@ def _processes(
                 print("$", *command, file=log, flush=True)
                 process = start_child(command, env=env, log=log)
             yield process
-            last = step
             if process.returncode:
-                why = f"{step}: exit code {process.returncode}"
-                if step in tried:
-                    raise HintError(why)
-                _say(f"{plan.name}: {why}; trying again")
-                tried.add(step)
-                last = ""
+                raise HintError(f"{step}: exit code {process.returncode}")
+            last = step
         _say(f"{plan.name}: done")
     except (HintError, OSError, ValueError) as error:  # of this run, which ends no other
         failed[plan.name] = one_line(error)

@@ -8,9 +8,7 @@ from campaign_runs import CONVERSATIONS, ONE, claims, write_campaign, write_eval
 from response_rows import rows
 
 from recipe.run.errors import ConfigError, DataError
-from recipe.study.campaign import Claim
-from recipe.study.campaign_results import _side, read_results_of, results_page
-from recipe.study.estimators import Estimate
+from recipe.study.campaign_results import read_results_of, results_page
 from recipe.study.report_command import main
 
 SEEDS = (1, 2, 3)
@@ -103,20 +101,6 @@ def test_arms_that_were_drawn_or_trained_differently_are_not_compared(tmp_path):
     for path in [*trained.glob("y/*/metrics.jsonl"), seed / "x/seed-2/metrics.jsonl"]:
         path.write_text("".join(path.read_text().splitlines(keepends=True)[:2]))
     assert [verdict(each) for each in (drawn, trained, seed)] == ["not known"] * 3
-
-
-def test_bounds_and_intervals_are_compared_as_they_are_shown(tmp_path):
-    # 29.962 is shown as 30.0, 9.998 as 10.0, 0.02 as 0.0; `by` moves the bound.
-    given = [
-        ({"at_least": 0.30}, 0.29962, 0.4, "holds"),
-        ({"below": 0.10}, 0.0, 0.09998, "undecided"),
-        ({"more_than": "y"}, 0.0002, 0.1, "undecided"),
-        ({"more_than": "y", "by": -0.02}, -0.01, 0.05, "holds"),
-        ({"more_than": "y", "by": -0.02}, -0.05, -0.03, "fails"),
-    ]
-    for bound, low, high, expected in given:
-        claim = Claim("x", "toy", "acc_t2", **bound)
-        assert _side(claim, Estimate(low, low, high)) == expected
 
 
 def test_p_values_are_corrected_for_the_claims_of_all_campaigns_of_a_page(tmp_path):

@@ -13,7 +13,6 @@ from ends import code_of
 from processes import HEARS_SIGINT, is_alive, wait_for
 
 from recipe.run.errors import ConfigError, HintError
-from recipe.run.whole_file import claimed
 from recipe.study import campaign
 from recipe.study.campaign import main, make, read_campaign, state_of
 
@@ -99,18 +98,15 @@ def test_a_run_that_was_kept_is_not_made_again(tmp_path):
     assert not (root / "a/seed-1").exists()
 
 
-def test_a_job_that_fails_is_tried_again_once_and_ends_no_other(tmp_path, capsys):
-    file, root = (
-        write(tmp_path, a=["fails=2"], b=["fails=1"], c=["fails_late=1"]),
-        tmp_path / "runs",
-    )
+def test_a_run_that_fails_ends_no_other_and_is_tried_by_the_same_command(tmp_path, capsys):
+    file, root = write(tmp_path, a=["fails=1"], b=[], c=["fails_late=1"]), tmp_path / "runs"
     assert code_of(main, [str(file), "-o", str(root), "--jobs", "2"]) == 2
     error = capsys.readouterr().err
-    assert error.startswith("error: 2 of 6 runs failed: a/seed-1 (train: exit code 3), a/seed-2")
-    assert calls(root, "b/seed-2") == ["train", *DONE]
+    assert error.startswith("error: 4 of 6 runs failed: a/seed-1 (train: exit code 3), ")
+    assert calls(root, "b/seed-2") == DONE
+    main([str(file), "-o", str(root), "--only", "a", "--only", "c"])
+    assert calls(root, "a/seed-2") == ["train", *DONE]
     assert calls(root, "c/seed-1") == DONE  # it failed after its work was done
-    main([str(file), "-o", str(root), "--only", "a"])
-    assert calls(root, "a/seed-2") == ["train", "train", *DONE]
 
 
 def test_a_run_without_a_checkpoint_of_its_last_step_fails_with_what_to_set(tmp_path):
@@ -135,12 +131,6 @@ def test_a_run_that_was_made_with_other_settings_is_not_taken_for_done(tmp_path)
     shutil.rmtree(root / "a/seed-1/evaluation")
     make(file, root)
     assert calls(root, "a/seed-1") == [*DONE, "evaluate"]
-
-
-def test_one_campaign_at_a_time_writes_in_a_folder(tmp_path):
-    with claimed(tmp_path / ".lock"), pytest.raises(ConfigError, match="in use by another"):
-        make(write(tmp_path, a=[]), tmp_path)
-    assert not (tmp_path / "campaign.yaml").exists()
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
