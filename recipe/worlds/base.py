@@ -115,6 +115,7 @@ def _new_model(tokenizer: PreTrainedTokenizerFast, seed: int) -> LlamaForCausalL
     The architecture is Llama and not Qwen2: for Qwen2 folders Transformers 5 replaces the
     tokenizer's own splitting rules by those of Qwen2.
     """
+    ends: Any = {"eos_token_id": tokenizer.eos_token_id, "pad_token_id": tokenizer.pad_token_id}
     config = LlamaConfig(
         vocab_size=len(tokenizer),
         hidden_size=128,
@@ -126,9 +127,8 @@ def _new_model(tokenizer: PreTrainedTokenizerFast, seed: int) -> LlamaForCausalL
         rms_norm_eps=1e-6,
         tie_word_embeddings=True,
         bos_token_id=None,
-        eos_token_id=tokenizer.eos_token_id,
-        pad_token_id=tokenizer.pad_token_id,
         dtype="float32",
+        **ends,
     )
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
@@ -139,12 +139,7 @@ def _new_model(tokenizer: PreTrainedTokenizerFast, seed: int) -> LlamaForCausalL
                 torch.nn.init.normal_(weight, std=0.6 * weight.shape[1] ** -0.5)
     # Plain sampling at T=1.
     model.generation_config = GenerationConfig(
-        eos_token_id=tokenizer.eos_token_id,
-        pad_token_id=tokenizer.pad_token_id,
-        do_sample=True,
-        temperature=1.0,
-        top_k=0,
-        top_p=1.0,
+        do_sample=True, temperature=1.0, top_k=0, top_p=1.0, **ends
     )
     return model
 
