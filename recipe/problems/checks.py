@@ -7,7 +7,6 @@ is code, is run against the row's tests.
 from __future__ import annotations
 
 import ast
-import hashlib
 import os
 import re
 import unicodedata
@@ -55,13 +54,19 @@ def odd_golds(golds: Sequence[str], places: Sequence[str]) -> list[str]:
     for gold, place in zip(golds, places, strict=True):
         if what := _gold_fault(gold):
             found[what].append(f"{place}: {gold[-40:]!r}")
-    return [_line("answer", what, at) for what, at in found.items()]
+    return [f"{len(at)} rows, column `answer`: {what} ({listed(at)})" for what, at in found.items()]
+
+
+def _gold_fault(gold: str) -> str:
+    if is_placeholder(gold):
+        return "no answer but a placeholder, so no response is correct; drop the rows"
+    return next((what for what, form in _ODD if form.fullmatch(gold)), "")
 
 
 def row_findings(prepared: Prepared) -> list[str]:
-    """Return lines about solutions, options and golds that are missing, and repeated problems."""
+    """Return warnings of missing solutions and options, of odd golds, and of repeated problems."""
     found: dict[tuple[str, str], list[str]] = defaultdict(list)
-    first: dict[bytes, str] = {}  # by a digest: a million lists of words are gigabytes
+    first: dict[int, str] = {}  # by a hash: a million lists of words are gigabytes
     golds = []
     for row, place in zip(prepared.rows, prepared.places, strict=True):
         kind, is_listed = row["reward_model"]["kind"], lists_options(row["problem"])
@@ -75,31 +80,17 @@ def row_findings(prepared: Prepared) -> list[str]:
         elif gold and not _gold_fault(gold) and is_text_only(gold):
             what = "not read as mathematics, so only the same text is right"
             found["answer", what].append(f"{place}: {gold[:60]!r}")
-        digest = hashlib.sha256(" ".join(words(row["problem"])).encode()).digest()
-        if (other := first.setdefault(digest, place)) != place:
+        if (other := first.setdefault(hash(words(row["problem"])), place)) != place:
             found["problem", "the same words as an earlier row"].append(f"{place} = {other}")
     if prepared.repeated:
         found["problem", "an earlier row again, with its answer; left out"] += prepared.repeated
-    level = defaultdict(lambda: "warning", {_NO_SOLUTION: "note"})
-    path, lines = prepared.path, []
-    for (column, what), at in found.items():
-        lines.append(f"{level[what]}: {path}: {_line(column, what, at)}")
-    lines += [f"warning: {path}: {line}" for line in odd_golds(golds, prepared.places)]
+    lines = [
+        f"{len(at)} rows, column `{column}`: {what} ({listed(at)})"
+        for (column, what), at in found.items()
+    ]
     asked = [row["prompt"] for row in prepared.rows if row["reward_model"]["kind"] != "program"]
-    if unasked := unasked_warning(asked):
-        lines.append(f"warning: {path}: {unasked}")
-    return lines
-
-
-def _line(column: str, what: str, places: Sequence[str]) -> str:
-    count = f"{len(places)} row{'s' if len(places) != 1 else ''}"
-    return f"{count}, column `{column}`: {what} ({listed(places)})"
-
-
-def _gold_fault(gold: str) -> str:
-    if is_placeholder(gold):
-        return "no answer but a placeholder, so no response is correct; drop the rows"
-    return next((what for what, form in _ODD if form.fullmatch(gold)), "")
+    lines += [*odd_golds(golds, prepared.places), unasked_warning(asked), prepared.note]
+    return [f"warning: {prepared.path}: {line}" for line in lines if line]
 
 
 def words(text: str) -> Gram:
@@ -160,11 +151,9 @@ def check_programs(prepared: Prepared) -> list[str]:
     with ThreadPoolExecutor(os.cpu_count()) as threads:
         found = threads.map(lambda each: row_fault(each[0]["answer"], each[0]["solution"]), rows)
         found = tqdm(found, "running programs", len(rows), delay=2, disable=None)
-        faults = [(place, told) for (_, place), told in zip(rows, found, strict=True) if told]
+        faults = [f"{place}, {told}" for (_, place), told in zip(rows, found, strict=True) if told]
     if faults:
-        others = [place for place, _ in faults[1:]]
-        rest = f" (and other programs are at fault: {listed(others)})" if others else ""
-        raise DataError(f"{prepared.path}: {faults[0][0]}, {faults[0][1]}{rest}")
+        raise DataError(f"{prepared.path}: {listed(faults, '; ')}")
     return []
 
 

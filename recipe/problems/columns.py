@@ -21,7 +21,6 @@ from recipe.problems.schema import (
     Problem,
     checked_problem,
     content_id,
-    field,
     find,
 )
 from recipe.run.errors import DataError, one_line
@@ -30,20 +29,14 @@ from recipe.verify.schema import Kind
 
 Row = dict[str, Any]
 
+_TEXT = pa.string()
 SCHEMA = pa.schema(
-    [
-        ("prompt", pa.list_(pa.struct([("role", pa.string()), ("content", pa.string())]))),
-        ("problem", pa.string()),
-        ("solution", pa.string()),
-        ("answer", pa.string()),
-        ("data_source", pa.string()),
-        ("ability", pa.string()),
-        (
-            "reward_model",
-            pa.struct([(name, pa.string()) for name in ("style", "ground_truth", "kind")]),
-        ),
-        ("extra_info", pa.struct([("index", pa.string()), ("split", pa.string())])),
-    ]
+    {
+        "prompt": pa.list_(pa.struct({"role": _TEXT, "content": _TEXT})),
+        **dict.fromkeys(("problem", "solution", "answer", "data_source", "ability"), _TEXT),
+        "reward_model": pa.struct(dict.fromkeys(("style", "ground_truth", "kind"), _TEXT)),
+        "extra_info": pa.struct({"index": _TEXT, "split": _TEXT}),
+    }
 )
 # Names that verl's batches and its queue use themselves. Columns of a file that are called so stay
 # behind when verl's data set is built.
@@ -76,23 +69,21 @@ _NEEDED = {"prompt": {"prompt", "raw_prompt"}, "reward_model": {"reward_model", 
 class ProblemFile:
     """A file that keeps the contract; a problem's place in the list is its row.
 
-    ``found`` says where the first row with a solution has what; ``reserved`` columns do not travel.
+    ``found`` are the places of text, solution and truth in the first row with a solution.
     """
 
     path: str
     problems: list[Problem]
-    found: str
-    reserved: tuple[str, ...] = ()
-
-    @property
-    def num_with_solution(self) -> int:
-        """How many problems have a solution."""
-        return sum(bool(problem.solution.strip()) for problem in self.problems)
+    found: tuple[str, str, str]
 
     def summary(self) -> str:
         """Return one line: how many problems, with a solution, and where each thing was found."""
-        counts = f"{len(self.problems)} problems, {self.num_with_solution} with a solution"
-        return f"{self.path}: {counts} ({self.found})"
+        num_solved = sum(bool(problem.solution.strip()) for problem in self.problems)
+        text, solution, truth = self.found
+        return (
+            f"{self.path}: {len(self.problems)} problems, {num_solved} with a solution (problem: "
+            f"{text or 'the last user turn'}; solution: {solution or 'none'}; answer: {truth})"
+        )
 
 
 def make_row(
@@ -141,21 +132,20 @@ def write_rows(rows: Iterable[Mapping[str, Any]], path: str | Path) -> None:
 
     Raises:
         DataError: If the rows break the contract, or the name does not end in ``.parquet``.
-        OSError: If the disk refuses; nothing is left behind.
     """
     path, rows = Path(path), list(rows)
     check_target(path)
     for _ in _checked(path, rows, ""):
         pass
-    types = {each.name: each.type for each in SCHEMA}
-    extra = sorted({name for row in rows for name in row} - types.keys())
     columns = {}
-    for name, kind in (types | dict.fromkeys(extra)).items():
+    for name in [*SCHEMA.names, *sorted({name for row in rows for name in row} - {*SCHEMA.names})]:
         values = [row.get(name) for row in rows]
-        fields = {field for value in values if isinstance(value, Mapping) for field in value}
-        is_wider = kind is not None and len(fields) > kind.num_fields  # than the contract's
+        kind = SCHEMA.field(name).type if name in SCHEMA.names else None
+        if isinstance(kind, pa.StructType):
+            fields = {each for value in values if isinstance(value, Mapping) for each in value}
+            kind = kind if len(fields) <= len(kind) else None  # more than the contract's
         try:
-            columns[name] = pa.array(values, None if is_wider else kind)
+            columns[name] = pa.array(values, kind)
         except (pa.ArrowException, OverflowError, UnicodeEncodeError) as error:
             raise DataError(
                 f"{path}, column `{name}`: cannot be stored: {one_line(error, 200)}; "
@@ -173,11 +163,7 @@ def write_table(table: pa.Table, path: str | Path) -> None:
 
 
 def check_target(path: str | Path) -> None:
-    """Check that a file can be written there, before work that is paid for; nothing is made.
-
-    Raises:
-        DataError: If the name does not end in ``.parquet``, or the folder cannot be written.
-    """
+    """Check that a file can be written there, before work that is paid for; nothing is made."""
     path = Path(path)
     if path.suffix != ".parquet":
         raise DataError(f"{path}: the name must end in .parquet, by which verl picks its reader")
@@ -206,30 +192,18 @@ def read_file(path: str | Path, solution_key: str = "") -> ProblemFile:
     problems, found = [], ("", "", "")
     try:
         with pq.ParquetFile(path) as file:
-            names = file.schema_arrow.names
-            _check_names(path, names, solution_key)
+            _check_names(path, file.schema_arrow.names, solution_key)
             rows = (row for batch in file.iter_batches(1024) for row in batch.to_pylist())
             for problem, row in _checked(path, rows, solution_key):
                 problems.append(problem)
                 found = found if found[1] else find(row, solution_key)
     except (OSError, pa.ArrowException, OverflowError, UnicodeDecodeError) as error:
         raise DataError(f"{path}: not a readable parquet file: {one_line(error, 200)}") from error
-    reserved = tuple(sorted(RESERVED & set(names)))
-    return ProblemFile(str(path), problems, told_found(*found), reserved)
-
-
-def told_found(text: str, solution: str, truth: str) -> str:
-    """Return in words where a row has its text, solution and ground truth."""
-    text, solution = text or "the last user turn", solution or "none"
-    return f"problem: {text}; solution: {solution}; answer: {truth}"
+    return ProblemFile(str(path), problems, found)
 
 
 def check_there(path: str | Path) -> None:
-    """Check that a file exists.
-
-    Raises:
-        DataError: With the command that makes it.
-    """
+    """Check that a file exists; else give the command that makes it."""
     if not Path(path).is_file():
         name = Path(path).stem if Path(path).stem == "sage_train" else "IN"
         raise DataError(
@@ -240,8 +214,6 @@ def check_there(path: str | Path) -> None:
 
 def _check_names(path: Path, names: list[str], solution_key: str) -> None:
     there = f"the file has {', '.join(names)}"
-    if len(set(names)) < len(names):
-        raise DataError(f"{path}: two columns have one name; {there}")
     for column, places in _NEEDED.items():
         if not places & set(names):
             raise DataError(
@@ -263,16 +235,15 @@ def _checked(
             if media := next((name for name in MEDIA if row.get(name)), None):
                 what = "is not empty, and prompts are of text alone here; take out such problems"
                 raise FieldFault(media, what)
+            if (first := first_row.setdefault(problem.id, number)) != number:
+                raise FieldFault(
+                    "extra_info.index",
+                    f"row {first} has the same id {problem.id!r}, and both would share one record;"
+                    f" main_prepare.py {path} OUT.parquet leaves repeated problems out, else give"
+                    " each an id of its own",
+                )
         except FieldFault as fault:
             raise DataError(f"{path}: row {number}, column `{fault.column}`: {fault}") from fault
-        if (first := first_row.setdefault(problem.id, number)) != number:
-            has_id = field(row, "extra_info.index") not in (None, "")
-            same = f"the same id {problem.id!r}" if has_id else "the same problem"
-            raise DataError(
-                f"{path}: rows {first} and {number} have {same} (`extra_info.index`), and would "
-                f"share one record; main_prepare.py {path} OUT.parquet leaves repeated problems "
-                f"out, else give each an id of its own"
-            )
         yield problem, row
     if not first_row:
         raise DataError(f"{path}: no rows; at least one problem is needed")

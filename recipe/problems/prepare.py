@@ -1,17 +1,23 @@
-"""Turn the records of a file into rows; the faults of its rows are reported in one message."""
+"""Read files of any form, and turn their records into rows of the contract.
+
+JSON lines, JSON, CSV and TSV, parquet, and a folder of parquet shards. Lines are counted from 1, as
+an editor counts them; rows of the other forms from 0.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import csv
+import string
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 from tqdm import tqdm
 
-from recipe.problems.columns import SCHEMA, Row, make_row, told_found, with_system
-from recipe.problems.layouts import with_options
-from recipe.problems.records import Fields, read_records, text, texts
+from recipe.problems.columns import Row, make_row, with_system
 from recipe.problems.schema import (
     PROBLEM,
     SOLUTION,
@@ -25,14 +31,17 @@ from recipe.problems.schema import (
     is_missing,
     read_kind,
     row_id,
+    short,
     truth_text,
 )
-from recipe.run.errors import DataError
+from recipe.run.errors import DataError, one_line
+from recipe.run.typed import read_json
 from recipe.verify.programs.tests import with_entry_point
 from recipe.verify.schema import Kind
 
+Fields = Mapping[str, Any]
+_ENDINGS = (".jsonl", ".json", ".csv", ".tsv", ".parquet")
 _MAX_PLACES = 5
-_REWRITTEN = {*SCHEMA.names} - {"reward_model", "extra_info"}
 _SETUP = ("setup", "test_imports", "entry_point")  # of a program: they go into its tests
 # Names of columns that a command may give, and where each is looked for if it does not.
 KEYS = {
@@ -68,14 +77,115 @@ class Prepared:
     """The rows made of a file, and where each came from; both in the order of the file.
 
     ``repeated`` are the places of rows left out because an earlier one is the same problem with the
-    same answer; ``notes`` are about the file.
+    same answer; ``note`` is a warning about the file.
     """
 
     path: str
     rows: tuple[Row, ...]
     places: tuple[str, ...]
     repeated: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
+    note: str = ""
+
+
+def read_records(path: Path, split: str = "") -> Iterator[tuple[str, Fields]]:
+    """Yield the records of a file or folder with their places; ``split`` begins a shard's name."""
+    if not path.is_dir():
+        yield from _read_file(path)
+        return
+    name = f"{split or 'train'}*.parquet"  # of the hub's shards
+    if not (files := sorted(path.rglob(name))):
+        raise DataError(f"{path}: is a folder without {name}; give a file, or another --split")
+    for each in files:
+        for place, fields in _read_file(each):
+            yield f"{each.relative_to(path)}, {place}", fields
+
+
+def _read_file(path: Path) -> Iterator[tuple[str, Fields]]:
+    readers = {".parquet": _read_parquet, ".csv": _read_csv, ".tsv": _read_csv}
+    if path.suffix not in _ENDINGS:
+        raise DataError(f"{path}: the name must end in one of {', '.join(_ENDINGS)}")
+    try:
+        for place, fields in readers.get(path.suffix, _read_json)(path):
+            if not isinstance(fields, Mapping):
+                raise DataError(f"{path}: {place}: expected an object, got {short(fields)}")
+            yield place, fields
+    except (pa.ArrowException, csv.Error, OSError, UnicodeError) as error:
+        raise DataError(f"{path}: cannot be read: {one_line(error, 200)}") from error
+
+
+def _read_parquet(path: Path) -> Iterator[tuple[str, Any]]:
+    with pq.ParquetFile(path) as table:
+        rows = (row for batch in table.iter_batches(1024) for row in batch.to_pylist())
+        yield from ((f"row {number}", row) for number, row in enumerate(rows))
+
+
+def _read_json(path: Path) -> Iterator[tuple[str, Any]]:
+    def value(given: str, place: str) -> Any:
+        try:
+            return read_json(given)
+        except ValueError as error:
+            told = f"{path}: {place} is not JSON: {error}; one object a line, or an array"
+            raise DataError(told) from error
+
+    with path.open(encoding="utf-8-sig") as file:
+        if path.suffix == ".json" and file.read(1) == "[":
+            file.seek(0)
+            rows = value(file.read(), "it")
+            yield from ((f"row {number}", row) for number, row in enumerate(rows))
+            return
+        file.seek(0)
+        for number, line in enumerate(file, 1):
+            if line.strip():
+                yield f"line {number}", value(line, f"line {number}")
+
+
+def _read_csv(path: Path) -> Iterator[tuple[str, Any]]:
+    """Read rows whose header says what separates them: commas, semicolons, tabs or bars."""
+    csv.field_size_limit(2**31 - 1)
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        separator = max(",;\t|", key=file.readline().count)
+        file.seek(0)
+        rows = csv.DictReader(file, delimiter=separator, strict=True)
+        for row in rows:
+            place = f"line {rows.line_num}"
+            if None in row or None in row.values():  # a value that is not quoted would shift unseen
+                told = f"has not the header's fields, separated by {separator!r}; quote texts"
+                raise DataError(f"{path}: {place} {told} with those or line breaks in them")
+            yield place, row
+
+
+def text(fields: Fields, column: str, *, is_required: bool = False) -> str:
+    """Return the text of a field; numbers are written out, null and absent are empty."""
+    value = field(fields, column)
+    if is_required and value is None and column.split(".")[0] not in fields:
+        raise FieldFault(column, f"no such column; there are {', '.join(fields) or 'none'}")
+    if isinstance(value, bool | list | Mapping | bytes):
+        raise FieldFault(column, f"must be a text or a number, got {short(value)}")
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)  # whole numbers of a column with a gap are stored as 27.0
+    value = "" if is_missing(value) else str(value)
+    if is_required and not value:
+        raise FieldFault(column, "is empty")
+    return value
+
+
+def texts(fields: Fields, column: str) -> list[str]:
+    """Return the texts of a field that is a list; null and absent are an empty list."""
+    value = field(fields, column)
+    if not isinstance(value, list | None):
+        raise FieldFault(column, f"must be a list of texts, got {short(value)}")
+    return [text({column: each}, column) for each in value or []]
+
+
+def with_options(question: str, options: Sequence[str], letter: str, column: str) -> str:
+    """Return a question with its options below it, lettered from (A); ``column`` has them."""
+    letters = string.ascii_uppercase[: len(options)]
+    if not 2 <= len(options) <= len(letters):
+        raise FieldFault(column, f"a choice needs 2 to 26 options, got {len(options)}")
+    if letter > letters[-1]:
+        raise FieldFault("answer", f"the options end with {letters[-1]}, the answer is {letter}")
+    lines = [f"({name}) {option.strip()}" for name, option in zip(letters, options, strict=True)]
+    return "\n".join([question.strip(), "", *lines])
 
 
 def read_local(path: Path, given: Given = Given(), limit: int | None = None) -> Prepared:
@@ -83,31 +193,16 @@ def read_local(path: Path, given: Given = Given(), limit: int | None = None) -> 
 
     The source that is neither given nor in the file is the file's name, the split ``train``.
     """
-    names: set[str] = set()
-    changed: set[str] = set()
-    found = ("", "", "")
 
     def make(fields: Fields) -> Row:
-        nonlocal found
-        names.update(fields)
+        for what in ("solution", "id"):  # the others are required of each row
+            column = getattr(given, what)
+            if column and not {column, column.split(".")[0]} & fields.keys():
+                raise FieldFault(column, f"no such column; there are {', '.join(fields)}")
         source = given.source or text(fields, "data_source") or path.stem
-        row = own_row(fields, replace(given, source=source))
-        own = _REWRITTEN & fields.keys()
-        changed.update(name for name in own if str(fields[name]) != str(row[name]))
-        if not found[1]:
-            text_at, solution_at, truth_at = find(fields, given.solution)
-            found = given.problem or text_at, solution_at, given.answer or truth_at
-        return row
+        return own_row(fields, replace(given, source=source))
 
-    prepared = prepare(str(path), read_records(path, given.split), make, limit)
-    for what in ("solution", "id"):  # the others are required of each row
-        column = getattr(given, what)
-        if column and not {column, column.split(".")[0]} & names:
-            there = ", ".join(sorted(names))
-            raise DataError(f"{path}: no column {column!r} for --{what}-key; there are {there}")
-    rewritten = ", ".join(f"`{name}`" for name in sorted(changed))
-    told = [f"its own {rewritten} are rewritten (docs/data.md)"] if changed else []
-    return replace(prepared, notes=(told_found(*found), *told))
+    return prepare(str(path), read_records(path, given.split), make, limit)
 
 
 def own_row(fields: Fields, given: Given) -> Row:
@@ -115,7 +210,10 @@ def own_row(fields: Fields, given: Given) -> Row:
 
     A conversation that the record has is kept where it asks the problem as it stands.
     """
-    turns = _turns(fields)
+    try:
+        turns = conversation(fields)
+    except (FieldFault, KeyError):
+        turns = ()
     reward, extra = (
         value if isinstance(value := fields.get(name), Mapping) else {}
         for name in ("reward_model", "extra_info")
@@ -125,7 +223,7 @@ def own_row(fields: Fields, given: Given) -> Row:
     truth_at, text_at = given.answer or truth_at, given.problem or text_at
     if is_missing(field(fields, truth_at)):
         text(fields, truth_at, is_required=True)
-    answer = truth_text(field(fields, truth_at), kind, truth_at, fields)
+    answer = truth_text(fields, truth_at, kind)
     if kind == "program":
         answer = with_entry_point(answer, text(fields, "entry_point"))
     if text_at or not turns:
@@ -180,7 +278,7 @@ def prepare(
         make: Returns a row, or raises ``FieldFault``.
         limit: Number of problems after which ``records`` is not read any more.
     """
-    faults: dict[tuple[str, str], list[str]] = {}
+    faults: list[str] = []
     rows: dict[str, tuple[str, Row]] = {}
     repeated: list[str] = []
     for place, record in tqdm(records, f"reading {path}", delay=2, disable=None):
@@ -196,28 +294,18 @@ def prepare(
                 repeated.append(f"{place} = {where}")
         except FieldFault as fault:
             column = "answer" if fault.column == TRUTH[0] else fault.column
-            faults.setdefault((column, str(fault)), []).append(place)
+            faults.append(f"{place}, column `{column}`: {fault}")
         if len(rows) == limit:
             break
     if faults:
-        told = [f"{listed(at)}, column `{column}`: {what}" for (column, what), at in faults.items()]
-        more = f"; and {len(told) - _MAX_PLACES} other faults" if told[_MAX_PLACES:] else ""
-        raise DataError(f"{path}: {'; '.join(told[:_MAX_PLACES])}{more}")
+        raise DataError(f"{path}: {listed(faults, '; ')}")
     if not rows:
         raise DataError(f"{path}: no problems; at least one is needed")
     places, kept = zip(*rows.values(), strict=True)
     return Prepared(path, kept, places, tuple(repeated))
 
 
-def listed(places: Sequence[str]) -> str:
-    """Return places as a message lists them: the first five, and how many more."""
+def listed(places: Sequence[str], between: str = ", ") -> str:
+    """Return what a message lists: the first five, and how many more."""
     more = len(places) - _MAX_PLACES
-    return ", ".join(places[:_MAX_PLACES]) + (f" and {more} more" if more > 0 else "")
-
-
-def _turns(fields: Fields) -> tuple[dict[str, str], ...]:
-    """Return a record's conversation; nothing where it has none."""
-    try:
-        return conversation(fields) if fields.get("prompt") else ()
-    except FieldFault:
-        return ()
+    return between.join(places[:_MAX_PLACES]) + (f" and {more} more" if more > 0 else "")

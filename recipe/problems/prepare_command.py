@@ -1,8 +1,7 @@
 """Turn a file or a named public data set into a training or benchmark file.
 
 main_prepare.py IN OUT.parquet         IN is a .jsonl, .json, .csv, .tsv or .parquet file, or a
-                                       folder of parquet shards or of save_to_disk; its other
-                                       columns are kept
+                                       folder of parquet shards; its other columns are kept
 main_prepare.py SOURCE OUT.parquet     SOURCE is a name, such as gsm8k; --from PATH reads a copy
 main_prepare.py sources                lists the names
 main_prepare.py hints IN OUT --model M  writes hints of a served model into columns
@@ -15,7 +14,6 @@ from __future__ import annotations
 
 import argparse
 import difflib
-import hashlib
 import logging
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -29,6 +27,7 @@ from recipe.problems.sources import SOURCES, read_source
 from recipe.run.arguments import Parser
 from recipe.run.ending import errors_in_one_line
 from recipe.run.errors import DataError
+from recipe.run.whole_file import file_sha256
 
 
 def _parser() -> Parser:
@@ -51,7 +50,6 @@ def _parser() -> Parser:
     add = parser.add_argument_group("checks").add_argument
     add("--check-overlap", nargs="+", default=[], metavar="BENCH.parquet")
     add("--drop-overlap", action="store_true", help="leave shared problems out")
-    add("--strict", action="store_true", help="refuse on any warning")
     return parser
 
 
@@ -89,9 +87,11 @@ def _read(given: argparse.Namespace) -> Prepared:
     return read_local(path, Given(**keys, kind=given.kind, **of_rows), given.limit)
 
 
-def _shared(given: argparse.Namespace, prepared: Prepared) -> tuple[set[int], list[str]]:
-    """Return the rows that share text with a benchmark, and lines that name every one."""
-    texts, shared, lines = [row["problem"] for row in prepared.rows], set(), []
+def _write(given: argparse.Namespace) -> None:
+    """Read, check and write, and check what was written."""
+    prepared = _read(given)
+    lines = [*row_findings(prepared), *check_programs(prepared)]
+    texts, shared = [row["problem"] for row in prepared.rows], set()
     for path in given.check_overlap:
         known = read_problems(path)
         pairs = shared_pairs(texts, [each.text for each in known])
@@ -100,39 +100,13 @@ def _shared(given: argparse.Namespace, prepared: Prepared) -> tuple[set[int], li
         if told:
             where = f"warning: {prepared.path}: {len(told)} rows, column `problem`"
             lines.append(f"{where}: text shared with {path} ({', '.join(told)})")
-    return shared, lines
-
-
-def _write(given: argparse.Namespace) -> None:
-    """Read, check and write; with ``--strict`` every warning is an error.
-
-    Shared text whose rows are dropped is not.
-    """
-    prepared = _read(given)
-    shared, overlaps = _shared(given, prepared)
-    lines = [*row_findings(prepared), *check_programs(prepared)]
-    lines += [
-        note if note.startswith("warning: ") else f"note: {prepared.path}: {note}"
-        for note in prepared.notes
-    ]
-    refused = [
-        line.removeprefix("warning: ")
-        for line in (lines if given.drop_overlap else [*lines, *overlaps])
-        if line.startswith("warning: ")
-    ]
-    if given.strict and refused:
-        more = f" (and {len(refused) - 1} more warnings)" if refused[1:] else ""
-        raise DataError(f"--strict: {refused[0]}{more}")
-    lines += overlaps
     rows = list(prepared.rows)
-    if shared and given.drop_overlap:
+    if given.drop_overlap:
         rows = [row for number, row in enumerate(rows) if number not in shared]
         lines.append(f"note: {prepared.path}: {len(shared)} rows with shared text are left out")
-    if not rows:
-        raise DataError(f"{prepared.path}: --drop-overlap leaves no problem")
     write_rows(rows, given.output)
     print("\n".join([*lines, read_file(given.output).summary()]))
-    print(f"sha256 {hashlib.sha256(given.output.read_bytes()).hexdigest()}")
+    print(f"sha256 {file_sha256(given.output)}")
 
 
 @errors_in_one_line(hears_sigterm=True)
@@ -158,7 +132,4 @@ def main(
     logging.getLogger("recipe.verify").setLevel(logging.ERROR)
     given = _parser().parse_args(argv)
     _check_arguments(given)
-    try:
-        _write(given)
-    except OSError as error:
-        raise DataError(f"{given.output}: cannot be written: {error.strerror or error}") from error
+    _write(given)

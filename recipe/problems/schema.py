@@ -33,7 +33,7 @@ _NO_NUMBER = re.compile(r"\s*[+-]?(?:nan|inf)\s*", re.IGNORECASE)
 # How a problem marks an option: ``(A)`` anywhere, or a letter and a sign at a line's beginning.
 _MARK = re.compile(r"\(([A-Z])\)|^[ \t>*\-\[]*([A-Z])[*]*[).:\]]", re.MULTILINE)
 _LISTS_OPTIONS = re.compile(r"^[ \t]*\(A\).*^[ \t]*\(B\)", re.MULTILINE | re.DOTALL)
-_OF_TEXTS = re.compile(HINT_COLUMN.format(level=r"\d+") + "|first_attempts")
+_OF_TEXTS = re.compile(rf"{HINT_COLUMN_PREFIX}\d+|first_attempts")
 
 
 class FieldFault(DataError):
@@ -85,7 +85,7 @@ def problem_from_row(row: Mapping[str, Any], solution_key: str = "") -> Problem:
         messages=turns,
         text=text,
         solution=field(row, solution_at) or "",
-        answer=truth_text(truth, kind, truth_at, row),
+        answer=truth_text(row, truth_at, kind),
         data_source=source,
         kind=kind,
         hints=hint_columns(row),
@@ -146,10 +146,10 @@ def read_kind(row: Mapping[str, Any]) -> Kind:
     return kind
 
 
-def truth_text(value: Any, kind: Kind, column: str, row: Mapping[str, Any]) -> str:
-    """Return a ground truth as the verifier reads it."""
+def truth_text(row: Mapping[str, Any], column: str, kind: Kind) -> str:
+    """Return a row's ground truth as the verifier reads it."""
     try:
-        return gold_text(value, kind, row)
+        return gold_text(field(row, column), kind, row)
     except ValueError as error:
         raise FieldFault(column, str(error)) from error
 
@@ -160,14 +160,14 @@ def row_id(row: Mapping[str, Any], text: str) -> str:
     An integer numbers the rows of one file, as verl's own preparations do: files share it, so the
     text's digest stands behind it.
     """
-    index = field(row, "extra_info.index")
+    index: Any = field(row, "extra_info.index")
     if isinstance(index, float) and index.is_integer():  # of a column with gaps
         index = int(index)
     if index is None or index == "":
         return content_id(text)
     if isinstance(index, Integral) and not isinstance(index, bool):
         return f"{index}-{content_id(text)[4:12]}"
-    if not is_text(index) or not index.isprintable():
+    if not isinstance(index, str) or not index.strip() or not index.isprintable():
         what = f"expected a text that can be printed, or an integer, got {short(index)}"
         raise FieldFault("extra_info.index", what)
     return index
@@ -185,9 +185,9 @@ def is_text(value: Any) -> bool:
 
 def is_missing(value: Any) -> bool:
     """Return whether a value is nothing, a blank text, an empty list, or a gap of a data frame."""
-    if isinstance(value, str | list | tuple):
-        return not value or (isinstance(value, str) and not value.strip())
-    return value is None or value != value  # noqa: PLR0124 - nan
+    if isinstance(value, str):
+        return not value.strip()
+    return value in (None, [], ()) or value != value  # noqa: PLR0124 - nan
 
 
 def short(value: Any) -> str:
@@ -232,13 +232,11 @@ def checked_problem(row: Mapping[str, Any], solution_key: str = "") -> Problem:
     for column in ("reward_model", "extra_info"):
         if not isinstance(row.get(column), Mapping | None):
             raise FieldFault(column, f"expected named fields, got {short(row.get(column))}")
-    for column, value in row.items():
-        if value is None or not _OF_TEXTS.fullmatch(column):
-            continue
-        is_hint = column != "first_attempts"
-        each = str | None if is_hint else str
-        is_list = isinstance(value, list | tuple) and all(isinstance(one, each) for one in value)
-        if not is_list and not (is_hint and isinstance(value, str)):
+    for column in filter(_OF_TEXTS.fullmatch, row):
+        value = row[column]
+        texts = value if isinstance(value, list | tuple) else [value]
+        is_one = isinstance(value, str) and column == "first_attempts"
+        if is_one or not all(isinstance(text, str | None) for text in texts):
             raise FieldFault(column, f"expected a list of texts, got {short(value)}")
     problem = problem_from_row(row, solution_key)
     if not problem.data_source.isprintable():

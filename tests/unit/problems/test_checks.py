@@ -50,7 +50,7 @@ def test_letters_options_and_words_that_do_not_fit_are_told_with_their_places():
     found = row_findings(Prepared("in", rows, tuple(f"line {n}" for n in (1, 2, 3, 4))))
     for line, start, place in zip(
         found,
-        ("note: in: 1 row, column `solution`", *["warning: in: 1 row, column `"] * 3),
+        ("warning: in: 1 rows, column `solution`", *["warning: in: 1 rows, column `"] * 3),
         ("(line 1)", "(line 1)", "(line 2)", "(line 4 = line 3)"),
         strict=True,
     ):

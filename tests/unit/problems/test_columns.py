@@ -96,8 +96,8 @@ BREACHES = [
     ),
     (changed(reward_model={"ground_truth": "nan"}), "row 1, .* nan is not a finite number"),
     (changed(extra_info={"index": "a\x1b[2J"}), "row 1, .* a text that can be printed"),
-    (changed(extra_info={"index": "a"}), "rows 0 and 1 have the same id 'a'"),
-    ([{**ROW, "extra_info": None}] * 2, "rows 0 and 1 have the same problem .* main_prepare.py"),
+    (changed(extra_info={"index": "a"}), "row 1, .* row 0 has the same id 'a'"),
+    ([{**ROW, "extra_info": None}] * 2, "row 1, .* row 0 has the same id .* main_prepare.py"),
     (changed(data_source="a\x00"), "row 1, column `data_source`: holds a control character"),
     (
         changed(reward_model={"ground_truth": "2", "kind": "maths2"}),
