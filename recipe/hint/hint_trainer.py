@@ -29,7 +29,6 @@ from recipe.hint.adapter.models import ask_for_models, read_base_of_adapter
 from recipe.hint.adapter.sampling_guard import clean_restored_queue, guard
 from recipe.hint.adapter.store import RECORD_FIELD, SAMPLE_FIELD, STATE_FIELD
 from recipe.hint.conversations import TURN_FACTS, mean_facts
-from recipe.hint.prompt import ANSWER_SYSTEM_PROMPT, HINT_SYSTEM_PROMPT, HINT_USER_PROMPT_TEMPLATE
 from recipe.hint.record import PromptRecord
 from recipe.hint.reward_tracker import RewardTracker
 from recipe.hint.samples import choose_samples
@@ -53,14 +52,6 @@ from recipe.run.run_folder import METRICS_FILE, RunFolder, plain
 from recipe.run.watchdog import NO_ANSWER, Liveness, Watchdog, ready
 from recipe.run.whole_file import whole_file, write_whole
 
-__all__ = [
-    "ANSWER_SYSTEM_PROMPT",
-    "HINT_SYSTEM_PROMPT",
-    "HINT_USER_PROMPT_TEMPLATE",
-    "TRAINERS",
-    "HintTrainerSync",
-]
-
 # Phases of the driver: what the error names, the setting of the limit, and its verb.
 _LIMITS = {
     "backends": ("a backend of trainer.logger", "save_s", NO_ANSWER),
@@ -71,6 +62,8 @@ _LIMITS = {
     "sync": ("the weight sync from the trainer to the vLLM replicas", "sync_s"),
     "update": ("the update on the trainer's devices", "update_s"),
 }
+# Why groups did not train, here and in verl's metrics.
+_EVICTED = {"failed": "rollout_failure", "stale": "off_policy", "filtered": "filter_groups"}
 # What `problem_from_row` needs to give a problem's id; it refuses a row without a ground truth.
 _ID_COLUMNS = {"raw_prompt", "problem", "question", "reward_model", "extra_info", "answer"}
 
@@ -88,6 +81,7 @@ class HintMixin(CreditMixin):
         self.tracker = RewardTracker()
         self.folder = RunFolder(self.hint.run_dir)
         self._method = build_method(config.trainer, self.hint)
+        use_row_dataset(config)
         ask_for_models(config, self._method)
         read_base_of_adapter(config)
         self._reporter: StepReporter | None = None
@@ -100,16 +94,6 @@ class HintMixin(CreditMixin):
         self._update_limit = contextlib.ExitStack()  # `on_sample_end` to the end of `_step_once`
         self._opening_limit = contextlib.ExitStack()  # `fit` to the assignment of `logger`
         super().__init__(config)
-
-    def _init_dataloader(self) -> None:
-        """Build verl's; the run's last step, which saves, is in its last epoch at the latest."""
-        use_row_dataset(self.config)
-        super()._init_dataloader()
-        by_epochs = self.steps_per_epoch * self.config.trainer.total_epochs
-        if self.total_training_steps > by_epochs:
-            self.total_training_steps = by_epochs
-            for part in (self.config.actor_rollout_ref.actor, self.config.critic):
-                part.optim.total_training_steps = by_epochs * self.parameter_sync_step
 
     # -- submit: a problem's state travels with its prompt --------------------------------------
 
@@ -145,18 +129,17 @@ class HintMixin(CreditMixin):
         self._samples_of_step = {}
         self._metrics_of_step = metrics
         batch = super().step(metrics, timing_raw)
-        failed, stale, filtered = (
-            metrics.get(f"training/{reason}/evicted_samples", 0)
-            for reason in ("rollout_failure", "off_policy", "filter_groups")
-        )
-        # `failed` counts those that an asynchronous mode has replaced by another prompt.
-        missing = self.config.data.train_batch_size - len(records)
-        counts = {"failed": missing + failed, "stale": stale, "filtered": filtered}
+        evicted = {
+            name: metrics.get(f"training/{reason}/evicted_samples", 0)
+            for name, reason in _EVICTED.items()
+        }
+        # verl's count is of those that an asynchronous mode has replaced by another prompt.
+        evicted["failed"] += self.config.data.train_batch_size - len(records)
         facts_by_uid = {each.uid: mean_facts(each.conversations) for each in records}
         how = {"settings": self.hint.samples, "seed": self.hint.seed, "step": self.global_steps}
         self.folder.append_samples(choose_samples(records, self._samples_of_step, **how))
         for prefix, values in (
-            ("hint", {f"{name}_prompts": float(value) for name, value in counts.items()}),
+            ("hint", {f"{name}_prompts": float(value) for name, value in evicted.items()}),
             ("hint", self._method.metrics()),
             ("hint", hint_metrics.step_metrics(records, self._method.max_level)),
             ("verify", hint_metrics.verify_metrics(records)),
@@ -169,23 +152,21 @@ class HintMixin(CreditMixin):
     def _step_once(self, metrics: dict, timing_raw: dict, sample_batch_size: int) -> Any:
         with self._update_limit:
             batch = super()._step_once(metrics, timing_raw, sample_batch_size)
-        records = self._records_of(batch)
+        # From first rows; padding, which copies one, is left out.
+        first = [key for key in batch.keys if key.endswith("_0_0") and not key.startswith("pad")]
+        read = {
+            record.uid: (record, sample) for record, sample in self._read(first, batch.partition_id)
+        }
+        records = [record for record, _ in read.values()]
+        self._samples_of_step.update({uid: sample for uid, (_, sample) in read.items()})
         self.tracker.update(records)
         self.folder.append_records(record.as_json() for record in records)
         self._records_of_step.extend(records)
         return batch
 
-    def _records_of(self, batch: Any) -> list[PromptRecord]:
-        """Return the step's records, from first rows; padding, which copies one, is left out."""
-        first = [key for key in batch.keys if key.endswith("_0_0") and not key.startswith("pad")]
-        read = self._read(first, batch.partition_id)
-        self._samples_of_step.update({record.uid: sample for record, sample in read})
-        return list({record.uid: record for record, _ in read}.values())
-
     def _learn_of_discarded(self, keys: list[str], partition: str) -> None:
         """Update the tracker with groups that do not train."""
-        records = [record for record, _ in self._read(keys, partition)]
-        self.tracker.update(records, train=False)
+        self.tracker.update([record for record, _ in self._read(keys, partition)], train=False)
 
     def _read(self, keys: list[str], partition: str) -> list[tuple[PromptRecord, bytes]]:
         """Return the record and the sample that each of these rows carries."""

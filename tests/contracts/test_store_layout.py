@@ -13,12 +13,8 @@ import pytest
 import torch
 import transfer_queue as tq
 from tensordict import NonTensorData
-from transfer_queue.metadata import extract_field_schema
-from transfer_queue.storage import AsyncSimpleStorageManager
-from transfer_queue.utils.serial_utils import decode, encode
 from verl.trainer.ppo.v1.agent_loop_tq import AgentLoopWorkerTQ
 from verl.utils import tensordict_utils as tu
-from verl.utils.tensordict_utils import list_of_dict_to_tensordict
 from verl.workers.rollout.replica import TokenOutput
 
 from recipe.hint.adapter import store
@@ -258,32 +254,3 @@ def test_the_record_travels_on_the_first_row_and_comes_back_whole(ours):
     carried = [fields["extra_fields"][RECORD_FIELD] for fields, _ in ours.rows.values()]
     assert carried[1:] == [None, None]
     assert PromptRecord.from_json(json.loads(json.dumps(carried[0]))) == record()
-
-
-@pytest.mark.parametrize("lengths", [(3, 5, 4), (4, 4, 4), (4,)])
-def test_the_queue_sends_our_columns_as_it_sends_verls_tensordict(lengths):
-    rows = [
-        {
-            "responses": torch.arange(length),
-            "rm_scores": torch.full((length,), 0.5),
-            "uid": f"u{length}",
-            "raw_prompt": MESSAGES,
-            "extra_fields": {"min_global_steps": 2, SAMPLE_FIELD: b"x", RECORD_FIELD: None},
-            "num_turns": 2,
-        }
-        for length in lengths
-    ]
-    sent = []
-    for fields in (store.Columns(rows), list_of_dict_to_tensordict(rows)):
-        assert fields.batch_size[0] == len(rows)
-        places = list(range(len(rows)))
-        data = {
-            name: AsyncSimpleStorageManager._select_by_positions(fields[name], places)
-            for name in fields.keys()  # noqa: SIM118 - a TensorDict iterates over its rows
-        }
-        frames = [bytes(memoryview(each)) for each in encode(data)]
-        sent.append((extract_field_schema(fields), frames))
-    assert sent[0] == sent[1]
-    stored = decode(sent[0][1])
-    assert [each.tolist() for each in stored["responses"]] == [list(range(n)) for n in lengths]
-    assert stored["uid"] == [f"u{length}" for length in lengths]

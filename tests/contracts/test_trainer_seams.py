@@ -37,7 +37,6 @@ HOOKS = {
     "__init__",
     "_build_replay_buffer",
     "_fetch_one_gen_batch",
-    "_init_dataloader",
     "_load_checkpoint",
     "_save_checkpoint",
     "_setup",
@@ -49,7 +48,7 @@ HOOKS = {
     "on_step_end",
     "step",
 }
-OWN = {"_learn_of_discarded", "_limit", "_read", "_records_of", "logger", "turn_metrics"}
+OWN = {"_learn_of_discarded", "_limit", "_read", "logger", "turn_metrics"}
 MODES = pytest.mark.parametrize("mode", sorted(TRAINERS))
 
 
@@ -178,31 +177,6 @@ def test_the_histories_of_a_batch_are_found_by_building_each_column_once(monkeyp
     # One built anew for every row takes time by the square of the rows.
     columns = ["raw_prompt", "reward_model", "extra_info", "uid"]
     assert looks(4) == looks(32) == Counter(columns)
-
-
-def test_a_run_that_its_epochs_end_knows_its_last_step(monkeypatch):
-    """Two epochs of three steps, of 500: verl saves and validates at the last step it knows."""
-
-    def as_verl_does(self):
-        self.steps_per_epoch, self.total_training_steps = 3, 500
-
-    monkeypatch.setattr(PPOTrainer, "_init_dataloader", as_verl_does)
-    assert "total_epochs" in names_in(PPOTrainer.fit)
-    trainer = TRAINERS["sync"].__new__(TRAINERS["sync"])
-    optim = {"optim": {"total_training_steps": 1000}}
-    trainer.parameter_sync_step = 2
-    for epochs, last, updates in ((2, 6, 12), (200, 500, 1000)):
-        trainer.config = OmegaConf.create(
-            {
-                "trainer": {"total_epochs": epochs},
-                "actor_rollout_ref": {"actor": optim},
-                "critic": optim,
-            }
-        )
-        trainer._init_dataloader()
-        assert trainer.total_training_steps == last
-        for part in (trainer.config.actor_rollout_ref.actor, trainer.config.critic):
-            assert part.optim.total_training_steps == updates
 
 
 def test_a_problem_that_a_step_holds_twice_is_sampled_with_other_seeds_the_second_time(monkeypatch):

@@ -46,8 +46,7 @@ class Renderer:
         if last["role"] == "assistant":
             return _joined(self.render(turns), self._ids(self._plain(last["content"])))
         whole = self.text(messages)
-        own = self._sampled(follows) if follows else ()
-        if follows and own:
+        if follows and (own := self._sampled(follows)):
             begun = self.text(follows.messages) + self._plain(follows.response.text)
             rest = self._ids(whole[len(begun) :]) if whole.startswith(begun) else ()
             if rest and rest[0] in self._control_ids:
@@ -57,7 +56,8 @@ class Renderer:
     def text(self, messages: Sequence[Message]) -> str:
         """Return the rendered text, with a break inside all that looks like a special token."""
         turns = [{**turn, "content": self._plain(turn["content"])} for turn in messages]
-        return _text(self.tokenizer, self.options, self._taken(turns))
+        turns = fold_system(turns) if self.folds_system else turns
+        return _text(self.tokenizer, self.options, turns)
 
     def response(self, text: str) -> list[int]:
         """Return the token ids of a response with the end of its turn."""
@@ -78,9 +78,6 @@ class Renderer:
 
     def _plain(self, text: str) -> str:
         return self._special.sub(rf"\g<0>{BREAK}", text.replace(BREAK, "\ufffd"))
-
-    def _taken(self, messages: Sequence[Message]) -> list[Message]:
-        return list(fold_system(messages) if self.folds_system else messages)
 
     def _ids(self, text: str) -> array[int]:
         """Return the tokens of rendered text: those of a call, without the place of each in it."""
@@ -104,8 +101,7 @@ class Renderer:
         Some tokenizers do not mark the latter as special, such as DeepSeek's distilled models.
         """
         try:
-            turns = self._taken(_TALK)
-            text = self.tokenizer.apply_chat_template(turns, tokenize=False, **self.options)
+            text = self.tokenizer.apply_chat_template(_TALK, tokenize=False, **self.options)
             around = set(self.tokenizer(text, add_special_tokens=False)["input_ids"])
         except (TemplateError, ValueError):  # no template, or none for several turns
             around = set()

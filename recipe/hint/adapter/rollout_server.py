@@ -48,14 +48,10 @@ class GroupHttpServer(vLLMHttpServer):
         request_id: str,
         limit_s: float | None = None,
     ) -> dict[str, Any]:
-        """Sample ``sampling["n"]`` responses to one prompt.
+        """Sample ``sampling["n"]`` responses, G, to one prompt.
 
-        Args:
-            prompt_ids: The prompt, shared by all responses.
-            sampling: Fields of vLLM's SamplingParams; ``max_tokens`` and ``n`` are required.
-            request_id: Unique id of the request.
-            limit_s: Longest time for the whole group, from its admission: the time in which
-                a weight update keeps the server closed does not count.
+        ``sampling`` has fields of vLLM's SamplingParams. ``limit_s`` is for the whole group, from
+        its admission on: the time in which a weight update keeps the server closed does not count.
 
         Returns:
             ``token_ids`` and ``log_probs``, both G arrays of T; ``finish`` (G reasons, or
@@ -64,7 +60,6 @@ class GroupHttpServer(vLLMHttpServer):
 
         Raises:
             TimeoutError: If the group is not done after ``limit_s``.
-            RuntimeError: If vLLM failed on a response.
         """
         count = sampling["n"]
         # Before the gate: an error after it would leave the request admitted forever.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import warnings
 from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -13,6 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 import transfer_queue as tq
+from verl.utils import tensordict_utils as tu
 
 from recipe.hint.credit.rows import DROPPED
 from recipe.hint.record import Outcome, PublishedRow
@@ -27,7 +27,6 @@ _NOT_STORED = {"problem", "solution", "answer", "first_attempts", STATE_FIELD, "
 # Columns that verl expects and that are empty here.
 _EMPTY: dict[str, Any] = {"metrics": {}, "multi_modal_inputs": {}}
 _PROMPTS_PER_WRITE = 16  # packing more would block the event loop for longer
-warnings.filterwarnings("ignore", message="The PyTorch API of nested tensors is in prototype")
 
 
 async def mark(uids: Sequence[str], partition: str, status: str, **tags: Any) -> None:
@@ -111,7 +110,7 @@ async def _put(finished: Sequence[_Finished], partition: str) -> None:
                 rows.append(row)
                 await asyncio.sleep(0)  # a row of 32,000 tokens takes 15 ms
         keys, fields, tags = (list(column) for column in zip(*rows, strict=True))
-        columns: Any = Columns(fields)
+        columns = tu.list_of_dict_to_tensordict(fields)
         await tq.async_kv_batch_put(keys=keys, fields=columns, tags=tags, partition_id=partition)
         await mark([each.outcome.record.uid for each in finished], partition, "finished")
     except Exception:
@@ -119,26 +118,6 @@ async def _put(finished: Sequence[_Finished], partition: str) -> None:
         with contextlib.suppress(Exception):
             await tq.async_kv_clear(keys, partition)
         raise
-
-
-class Columns(dict[str, Any]):
-    """Rows as columns, in place of a TensorDict, which would wrap and unwrap every plain value.
-
-    Tensors of equal shape are stacked, as in verl.
-    """
-
-    def __init__(self, rows: Sequence[dict[str, Any]]) -> None:
-        super().__init__({name: _column([row[name] for row in rows]) for name in rows[0]})
-        self.batch_size = torch.Size([len(rows)])
-
-
-def _column(values: list[Any]) -> Any:
-    if not isinstance(values[0], torch.Tensor):
-        return values
-    if len({value.shape for value in values}) == 1:
-        return torch.stack(values)
-    # TransferQueue unpacks it three times, which takes ten times as long with a jagged layout.
-    return torch.nested.as_nested_tensor(values, layout=torch.strided)
 
 
 def rows_of(

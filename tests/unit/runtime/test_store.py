@@ -10,6 +10,7 @@ import torch
 import transfer_queue as tq
 from fakes import Numbered, run
 from verl.trainer.ppo.core_algos import compute_grpo_outcome_advantage
+from verl.utils import tensordict_utils as tu
 
 from recipe.hint.adapter import store
 from recipe.hint.methods.ghpo import Ghpo, GhpoSettings
@@ -49,7 +50,10 @@ class Queue:
 def rows_in(columns):
     """The rows of a write, each as a dictionary."""
     size = columns.batch_size[0]
-    return [{name: column[row] for name, column in columns.items()} for row in range(size)]
+    return [
+        {name: tu.unwrap_non_tensor_data(columns[name][row]) for name in columns.keys()}
+        for row in range(size)
+    ]
 
 
 @pytest.fixture
