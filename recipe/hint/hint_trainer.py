@@ -154,9 +154,8 @@ class HintMixin(CreditMixin):
             batch = super()._step_once(metrics, timing_raw, sample_batch_size)
         # From first rows; padding, which copies one, is left out.
         first = [key for key in batch.keys if key.endswith("_0_0") and not key.startswith("pad")]
-        read = {
-            record.uid: (record, sample) for record, sample in self._read(first, batch.partition_id)
-        }
+        partition: Any = batch.partition_id
+        read = {record.uid: (record, each) for record, each in self._read(first, partition)}
         records = [record for record, _ in read.values()]
         self._samples_of_step.update({uid: sample for uid, (_, sample) in read.items()})
         self.tracker.update(records)
