@@ -82,19 +82,6 @@ def test_rows_that_several_devices_share_need_flash_attn(composed, flash_attn):
         choose_attention(composed("hardware=gpu1_tiny", f"{name}=2"))
 
 
-def test_an_attention_that_was_given_is_kept_without_a_word(composed, flash_attn):
-    flash_attn("raise ImportError('none')")
-    config = composed("hardware=gpu1_tiny", f"+{ATTENTION}=eager")
-    assert choose_attention(config) == []
-    assert given(config) == "eager"
-
-
-def test_an_evaluation_has_no_trainer_to_choose_for(composed, flash_attn):
-    flash_attn("raise ImportError('none')")
-    config = composed("hardware=gpu1_tiny", "trainer.eval_only=true", f"+{ATTENTION}=sdpa")
-    assert choose_attention(config) == []
-
-
 @pytest.mark.parametrize("attention", ["sdpa", "eager"])
 def test_rows_packed_into_one_do_not_see_each_other_without_flash_attn(attention):
     # As verl packs them: no mask, and positions that begin anew.

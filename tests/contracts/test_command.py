@@ -44,34 +44,6 @@ def test_the_settings_are_printed_as_yaml_and_nothing_else(tmp_path):
     assert node["hint"]["seed"] == 1
 
 
-@pytest.mark.parametrize(
-    ("line", "expected"),
-    [
-        ("hardware=gpu1", {"hardware=gpu1", "hardware=gpu1_tiny"}),
-        ("-m hint.so", {"hint.source="}),
-    ],
-)
-def test_the_shell_is_told_what_may_follow(line, expected, tmp_path):
-    end = run(tmp_path, "-sc", "query=bash", COMP_LINE=f"python recipe/hint/main_hint.py {line}")
-    assert (end.returncode, end.stderr) == (0, "")
-    assert set(end.stdout.split()) == expected
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["--info"], ["Installed Hydra Plugins", "Config search path"]),
-        pytest.param(["--hydra-help"], ["--multirun", "--shell-completion"], marks=LONG),
-    ],
-    ids=lambda value: " ".join(value) if value[0][0] == "-" else "",
-)
-def test_hydras_own_options_work(arguments, words, tmp_path):
-    end = run(tmp_path, *arguments)
-    assert end.returncode == 0, end.stderr
-    assert [word for word in words if word not in end.stdout] == []
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_the_help_is_one_screen_with_methods_presets_and_twenty_settings(tmp_path):
     end = run(tmp_path, "--help")
     assert (end.returncode, end.stderr) == (0, "")

@@ -28,13 +28,6 @@ def test_they_are_those_of_double_precision(num_tokens):
     assert (found_BV - exact_BV).mean().abs() < 1e-6
 
 
-def test_vllms_own_are_not_and_are_off_in_one_direction():
-    logits_BV = 4 * torch.randn(4, 262_144, generator=torch.Generator().manual_seed(0))
-    exact_BV = torch.log_softmax(logits_BV.double(), -1)
-    found_BV = log_probs(TopKTopPSampler.forward_cpu.__wrapped__, logits_BV)
-    assert (found_BV - exact_BV).mean() > 1e-5  # when torch adds up better, this test may go
-
-
 def test_tokens_that_top_k_left_out_stay_out():
     logits_BV = torch.tensor([[3.0, 2.0, 1.0, 0.0]])
     found_BV = log_probs(TopKTopPSampler.forward_cpu, logits_BV, k=torch.tensor([2]))

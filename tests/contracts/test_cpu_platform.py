@@ -9,11 +9,8 @@ import sys
 
 import pytest
 from engines import ROOT, environment, run_process
-from omegaconf import OmegaConf
-from verl.plugin.platform import platform_manager
 
 from recipe.run.devices import has_gpu
-from recipe.run.environment import set_environment
 
 pytestmark = pytest.mark.slow
 
@@ -28,30 +25,6 @@ def seen():
 def test_verl_runs_on_the_platform_that_the_plugin_registers(seen):
     assert seen["platform"] == ["CpuPlatform", "cpu", "gloo", "GPU"]
     assert seen["verl.utils.device"] == ["cpu", False]  # its name; no weights over device IPC
-
-
-def test_verl_does_not_tell_which_platform_was_asked_for_and_may_still_warn(monkeypatch, caplog):
-    monkeypatch.setenv("VERL_PLATFORM", "cpu")
-    monkeypatch.setenv("HINT_REPO", ".")
-    # Whatever libraries of other tests have made of logging in this process.
-    for name, value in {"filters": [], "handlers": [caplog.handler], "disabled": False}.items():
-        monkeypatch.setattr(platform_manager.logger, name, value)
-    # verl sets the level at its import.
-    caplog.set_level("INFO", platform_manager.logger.name)
-
-    def said():
-        monkeypatch.setattr(platform_manager, "_current_platform", None)
-        caplog.clear()
-        platform_manager.get_platform()
-        platform_manager.logger.warning("no such device")
-        return caplog.text
-
-    before = said()
-    assert "Platform override" in before and "no such device" in before
-    settings = {"trainer": {"device": "cpu"}, "hint": {"run_dir": "."}}
-    set_environment(OmegaConf.create(settings))
-    after = said()
-    assert "Platform override" not in after and "no such device" in after
 
 
 def test_the_backend_that_verl_asks_for_is_accepted_on_the_cpu(seen):

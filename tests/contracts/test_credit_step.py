@@ -3,8 +3,7 @@
 from types import SimpleNamespace
 
 import pytest
-from credit_trainer import Trainer, filled, score
-from transfer_queue import KVBatchMeta
+from credit_trainer import Trainer, score
 from verl.trainer.ppo.v1 import PPOTrainerSync
 
 from recipe.hint.adapter.critic import turn_value_loss
@@ -33,35 +32,6 @@ def test_verls_critic_gets_the_loss_of_turns_for_a_method_with_its_own_credit_al
     monkeypatch.setattr(PPOTrainerSync, "_setup", lambda self: self.critic_wg.set_loss_fn("verl's"))
     trainer._setup()
     assert trainer.critic_wg.loss == (turn_value_loss if is_ours else "verl's")
-
-
-def balanced(monkeypatch, method, *, num_rows):
-    """So many rows of 4 prompts, of 1 prompt an update, as verl balances them for one process."""
-    queue, batch = filled(monkeypatch, method, [{0: [1, 0], 1: [1, 0]}] * 4)
-    batch = KVBatchMeta(
-        partition_id="train", keys=batch.keys[:num_rows], tags=batch.tags[:num_rows]
-    )
-    trainer = Trainer(method, prompts=4, mini=1)
-    trainer.actor_rollout_wg = SimpleNamespace(_dispatch_info={"actor": [0]})
-    return trainer._balance_batch(batch, {})
-
-
-def test_the_padding_of_a_balanced_batch_is_spread_over_its_updates(monkeypatch):
-    """5 rows, 4 updates: 2 rows each, 8 in all. Appended, the padding would leave 2, 2, 1, 0."""
-    batch = balanced(monkeypatch, score(), num_rows=5)
-    is_real = [not tag.get("is_padding") for tag in batch.tags]
-    assert len(is_real) == 8
-    assert sorted(sum(is_real[at : at + 2]) for at in range(0, 8, 2)) == [1, 1, 1, 2]
-    # Keys move with their tags.
-    assert [key.startswith("uid") for key in batch.keys] == is_real
-
-
-def test_a_batch_of_another_method_stays_as_verl_balances_it(monkeypatch):
-    """5 rows, and updates of 1 prompt x G = 2 rows: one row of padding, and no order of ours."""
-    ordered = []
-    monkeypatch.setattr(KVBatchMeta, "reorder", lambda self, order: ordered.append(order))
-    balanced(monkeypatch, Grpo(), num_rows=5)
-    assert [sorted(order) for order in ordered] == [list(range(6))]
 
 
 def test_a_share_between_two_syncs_has_its_part_of_the_updates():

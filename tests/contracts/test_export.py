@@ -125,31 +125,3 @@ def test_an_adapter_is_added_to_the_weights_of_an_export_and_of_a_merge(tmp_path
     assert torch.equal(merged[name], exported[name].to(torch.bfloat16))
     assert merge(checkpoint) == f"{checkpoint}/merged"  # which is there
     assert {path.name for path in checkpoint.iterdir()} == {"actor", "COMPLETE", "merged"}
-
-
-def lose_a_rank(folder):
-    (folder / "actor/model_world_size_2_rank_1.pt").unlink()
-    return folder
-
-
-def rename(folder):
-    return folder.rename(folder.with_name("step40"))
-
-
-@pytest.mark.parametrize(
-    ("spoil", "message"),
-    [
-        (lose_a_rank, "rank_1.pt: No such file or directory"),
-        (rename, "step40 is not a checkpoint; give a folder checkpoints/global_step_N of a run"),
-    ],
-)
-def test_a_damaged_checkpoint_ends_in_one_line_and_leaves_nothing(
-    tmp_path, trained, capsys, spoil, message
-):
-    checkpoint = tmp_path / "run/checkpoints/global_step_7"
-    write_checkpoint(checkpoint, trained, 2)
-    checkpoint = spoil(checkpoint)
-    assert code_of(main, [str(checkpoint), str(tmp_path / "out")]) == 2
-    last = capsys.readouterr().err.splitlines()[-1]
-    assert last.startswith("error: ") and re.search(message, last)
-    assert {path.name for path in tmp_path.iterdir()} == {"run"}

@@ -39,15 +39,6 @@ def test_arguments_output_and_exit_code_arrive_and_the_imports_are_there(python)
     assert (end.returncode, end.stdout, end.stderr) == (3, "['-c', 'a'] True False\n", "no\n")
 
 
-def test_a_process_shows_the_title_that_it_gives_itself(python):
-    code = (
-        "import os, setproctitle\n"
-        "setproctitle.setproctitle('VLLM::EngineCore')\n"
-        "print(open(f'/proc/{os.getpid()}/cmdline').read().rstrip(chr(0)))"
-    )
-    assert run(python, code).stdout == "VLLM::EngineCore\n"
-
-
 def test_environment_and_folder_are_those_of_the_caller(python, tmp_path):
     code = "import os; print(os.environ.get('A'), os.environ.get('HOME'), os.getcwd())"
     environment = {
@@ -55,12 +46,6 @@ def test_environment_and_folder_are_those_of_the_caller(python, tmp_path):
     } | {"A": "b", "PATH": os.environ["PATH"]}
     end = run(python, code, env=environment, cwd=tmp_path)
     assert end.stdout == f"b None {tmp_path}\n"
-
-
-def test_an_error_ends_with_its_traceback_and_code_one(python):
-    end = run(python, "raise ValueError('seven')")
-    assert end.returncode == 1
-    assert "ValueError: seven" in end.stderr
 
 
 def test_descriptors_keep_their_numbers(python):
@@ -93,11 +78,6 @@ def test_a_killed_caller_takes_its_process_along(python, number):
     while os.path.exists(f"/proc/{pid}") and time.monotonic() < deadline:
         time.sleep(0.05)
     assert not os.path.exists(f"/proc/{pid}")
-
-
-def test_a_killed_process_ends_its_caller(python):
-    code = "import os, signal; os.kill(os.getpid(), signal.SIGKILL)"
-    assert run(python, code).returncode == 1
 
 
 def test_the_processes_of_a_fork_come_from_the_server_too(python):

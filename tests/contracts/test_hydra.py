@@ -5,10 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from hydra.errors import ConfigCompositionException
 from omegaconf import OmegaConf
-from verl.utils.config import omega_conf_to_dataclass
-from verl.workers.config import HFModelConfig, RolloutConfig
 
 from recipe import REPOSITORY
 from recipe.hint.adapter.preflight.settings import check_keys
@@ -41,26 +38,6 @@ def test_every_preset_and_experiment_composes_and_gives_what_verl_or_we_read(com
     check_keys(config)
     node = OmegaConf.to_container(config.hint, resolve=True)
     assert isinstance(read_settings(node), HintSettings)
-
-
-@pytest.mark.parametrize(
-    "override",
-    ["trainer.totl_epochs=3", "hint.max_levl=2", "actor_rollout_ref.rollout.nn=4", "hints.seed=1"],
-)
-def test_a_mistyped_setting_is_refused(composed, override):
-    name = override.split("=")[0]
-    with pytest.raises(ConfigCompositionException, match=f"Could not override '{name}'"):
-        composed("hardware=laptop", override)
-
-
-def test_verls_typed_sections_accept_the_composed_settings(composed):
-    node = composed("hardware=laptop").actor_rollout_ref
-    rollout, model, actor = map(omega_conf_to_dataclass, (node.rollout, node.model, node.actor))
-    assert isinstance(rollout, RolloutConfig) and isinstance(model, HFModelConfig)
-    # Read from data.max_response_length by verl's own interpolation.
-    assert (rollout.prompt_length, rollout.response_length) == (64, 48)
-    assert len(model.tokenizer) == model.hf_config.vocab_size
-    assert (actor.clip_ratio_low, actor.clip_ratio_high) == (0.2, 0.28)
 
 
 @pytest.mark.parametrize("preset", PRESETS)

@@ -15,7 +15,6 @@ from recipe.run.checkpoints import (
     mark_complete,
     point_at,
     repair_pointer,
-    resume_step,
     step_folder,
 )
 from recipe.run.errors import ConfigError
@@ -84,15 +83,6 @@ def test_a_run_that_starts_over_and_dies_in_its_start_up_never_takes_up_the_form
 
 
 @pytest.mark.parametrize(
-    "other", [{"resume_mode": "auto"}, {"eval_only": True}, {"val_only": True}]
-)
-def test_any_other_start_leaves_the_pointer_as_it_is(tmp_path, other):
-    saved(tmp_path / "checkpoints", 4)
-    leave_former_run(settings(tmp_path, **{"resume_mode": "disable"} | other))
-    assert resume_step(tmp_path / "checkpoints") == 4
-
-
-@pytest.mark.parametrize(
     ("step", "lines", "more", "validates"),
     [
         (4, [], {}, True),  # the last step
@@ -113,16 +103,6 @@ def test_a_validation_that_a_kill_cut_off_is_made_up(
     started(monkeypatch, config, step, folder)
     assert config.trainer.val_before_train is validates
     assert is_finished(config) is (step == 4 and not validates)
-
-
-def test_a_run_is_finished_once_the_validation_after_its_last_step_is_logged(tmp_path):
-    saved(tmp_path / "checkpoints", 4)
-    folder = RunFolder(tmp_path)
-    folder.append_metrics(4, {"hint/prompts": 8})
-    assert not is_finished(settings(tmp_path))
-    assert is_finished(settings(tmp_path, test_freq=-1))
-    folder.append_metrics(4, {ACCURACY: 0.5})
-    assert is_finished(settings(tmp_path))
 
 
 @pytest.mark.parametrize("is_own", [True, False])

@@ -6,7 +6,6 @@ from omegaconf import OmegaConf
 from random_model import FAMILIES, build_tokenizer
 from transformers import AutoConfig, GenerationConfig
 
-from recipe import REPOSITORY
 from recipe.hint.adapter.chat_template import Renderer
 from recipe.hint.adapter.preflight import inputs
 from recipe.hint.adapter.preflight.inputs import check_conversations
@@ -48,11 +47,6 @@ def load(composed, folders):
     return load
 
 
-@pytest.mark.parametrize("name", ["qwen25", "qwen3", "mistral", "gemma3"])
-def test_a_template_without_surprises_has_no_warning(load, name):
-    assert load(name)[1].warnings == ()
-
-
 def test_a_template_that_writes_the_date_is_said_to_until_the_date_is_fixed(load):
     [warning] = load("llama32")[1].warnings
     assert "today's date into every prompt" in warning
@@ -71,12 +65,6 @@ def test_a_response_that_vllm_would_not_stop_is_said_with_the_token_to_add(load)
     [warning] = model.warnings
     assert "'<end_of_turn>', at which vLLM does not stop" in warning
     assert "add 106 to eos_token_id in" in warning
-
-
-def test_the_embedded_model_has_no_warning(load):
-    config, _ = load("qwen25")
-    config.actor_rollout_ref.model.path = str(REPOSITORY / "data/tiny/base")
-    assert read_model(config).warnings == ()
 
 
 def test_a_refused_system_turn_is_folded_in_every_count_and_said_once(load):

@@ -278,14 +278,6 @@ def test_the_padding_is_spread_over_the_updates(
     assert sorted(counts) == sorted(real_of_each)
 
 
-def test_other_methods_keep_verls_size_of_an_update():
-    trainer = Trainer(Grpo(), prompts=8, mini=4)
-    assert trainer._get_required_batch_multiple(1) == 4 * 2
-    trainer.actor_rollout_wg = Recorder()
-    trainer._update_actor(KVBatchMeta(partition_id="train", keys=[], tags=[], extra_info={}), {})
-    assert trainer.actor_rollout_wg.sizes == (8, 8)
-
-
 @pytest.mark.parametrize(
     ("method", "is_there"),
     [(score(), True), (score(beta1=0.0, beta2=0.0), False), (Grpo(), False)],

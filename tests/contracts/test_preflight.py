@@ -10,7 +10,7 @@ from recipe.hint.adapter.preflight.settings import check_keys
 from recipe.hint.command.compose import tidied
 from recipe.run.checkpoints import digests_of_run, mark_complete
 from recipe.run.errors import ConfigError
-from recipe.run.resume import SAME, check_same_run
+from recipe.run.resume import check_same_run
 
 MODEL = "actor_rollout_ref.model.path"
 REFUSED = {
@@ -85,26 +85,6 @@ def test_a_setting_that_defines_the_run_may_not_change(run, name, value):
         check_same_run(run, ["hint.search"])
     run.trainer.resume_mode = "disable"
     check_same_run(run, ["hint.search"])
-
-
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("hint.watchdog.sync_s", 9.0),
-        ("trainer.total_training_steps", 900),
-        ("trainer.save_freq", 7),
-    ],
-)
-def test_another_setting_may(run, name, value):
-    OmegaConf.update(run, name, value)
-    check_same_run(run, ["hint.search"])
-
-
-def test_the_settings_that_define_a_run_are_there(run):
-    missing = object()
-    found = [name for name in SAME if OmegaConf.select(run, name, default=missing) is missing]
-    # Keys of the user's own, or of other programs.
-    assert set(found) <= {"reward.reward_kwargs", "data.apply_chat_template_kwargs"}
 
 
 def test_a_method_is_found_in_any_letters_and_a_home_in_any_list(monkeypatch):

@@ -145,17 +145,6 @@ def test_groups_without_a_difference_are_handed_on_before_they_are_filtered(
     assert metrics["training/filter_groups/evicted_samples"] == 2
 
 
-def test_a_group_that_is_one_too_many_for_the_batch_is_handed_on_too(monkeypatch):
-    # Two credits for the filtered one: both are mixed, and the synchronous buffer keeps one.
-    rewards = {"a": (0, 0), "b": (0, 1), "c": (0, 1)}
-    buffer, handed = filtering(monkeypatch, rewards, max_filtered=9)
-    buffer.max_inflight_gen_batches = 2
-    batch, metrics = sample(buffer)
-    kept = batch.keys[0].split("_")[0]
-    assert handed == ["a_0_0", f"{({'b', 'c'} - {kept}).pop()}_0_0"]
-    assert metrics["training/filter_groups/discarded_surplus_samples"] == 1
-
-
 @BOTH
 def test_a_filter_that_finds_nothing_ends_the_run_at_its_limit(buffer_class, monkeypatch):
     rewards = {f"p{number}": (0, 0) for number in range(20)}

@@ -1,7 +1,6 @@
 """A group's limit covers its admission by vLLM, and leaves nothing admitted behind."""
 
 import asyncio
-import contextlib
 
 import pytest
 
@@ -64,26 +63,5 @@ def test_a_group_that_vllm_keeps_waiting_ends_with_its_limit(place):
 
     server = asyncio.run(ask())
     assert server.engine.is_there.is_set()
-    assert server._admitting == 0
-    assert server.engine.aborted == [("id", False)]
-
-
-@pytest.mark.parametrize("place", PLACES)
-def test_a_group_that_is_cancelled_anywhere_is_aborted_by_its_id(place):
-    async def cancel():
-        server = server_at(place)
-        asked = asyncio.create_task(
-            server.generate_group([1, 2], {"n": 3, "max_tokens": 4}, "id", 600.0)
-        )
-        await server.engine.is_there.wait()
-        # Whoever waits for open admissions waits for this one until vLLM has it.
-        assert server._admitting == (0 if place == "the answer" else 1)
-        asked.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await asked
-        assert asked.cancelled()
-        return server
-
-    server = asyncio.run(cancel())
     assert server._admitting == 0
     assert server.engine.aborted == [("id", False)]

@@ -52,16 +52,6 @@ def test_verls_own_generate_passes_the_same_gate():
     assert list(parameters) == ["self", "request_id"]
 
 
-def test_a_gate_that_rejects_gives_a_group_of_aborted_answers():
-    server = GroupHttpServer.__new__(GroupHttpServer)
-    server.global_steps = 7
-    server._submission_paused = server._rejecting = True
-    group = asyncio.run(server.generate_group([1, 2], {"n": 3, "max_tokens": 4}, "id"))
-    assert group["finish"] == ["abort"] * 3
-    assert [len(each) for each in (*group["token_ids"], *group["log_probs"])] == [0] * 6
-    assert group["global_steps"] == 7
-
-
 def test_several_prompts_are_answered_in_order_and_end_together(monkeypatch):
     server = GroupHttpServer.__new__(GroupHttpServer)
     ended = []
@@ -146,13 +136,6 @@ def test_every_answer_has_its_own_log_probs(seen):
         assert len(answer) == len(mine) == len(reference)
         gaps = [abs(math.exp(a) - math.exp(b)) for a, b in zip(mine, reference, strict=True)]
         assert max(gaps) <= 1e-4
-
-
-@pytest.mark.slow
-def test_a_weight_sync_stops_a_group_in_the_middle(seen):
-    stopped = seen["stopped"]
-    assert stopped["finish"] == ["abort"] * 4
-    assert max(map(len, stopped["token_ids"])) < 1500  # what was asked for
 
 
 @pytest.mark.slow

@@ -1,12 +1,10 @@
 """The runner that stands in place of verl's: the queue of its cluster, and what it builds."""
 
 import inspect
-import shlex
 
 import pytest
 import ray
 from transfer_queue import interface
-from verl.plugin.platform import platform_manager
 from verl.trainer.main_ppo import TaskRunnerV1
 
 from recipe.run import task_runner
@@ -36,15 +34,6 @@ def test_a_cluster_with_the_queue_of_another_run_is_left_alone(monkeypatch):
     # The names are TransferQueue's own.
     named = 'name="TransferQueueController", namespace="transfer_queue"'
     assert named in inspect.getsource(interface)
-
-
-def test_another_platform_than_the_one_asked_for_is_an_error(monkeypatch):
-    # verl itself falls back to nvidia with a warning.
-    nvidia = platform_manager.PlatformRegistry.get("nvidia")()
-    monkeypatch.setattr(platform_manager, "_current_platform", nvidia)
-    monkeypatch.setenv("VERL_PLATFORM", "cpu")
-    with pytest.raises(HintError, match="verl runs on platform 'cuda', expected 'cpu'"):
-        task_runner.prepare_verl()
 
 
 def test_the_runner_that_ours_replaces_does_only_what_ours_does():
@@ -78,12 +67,6 @@ def arguments_of(config, monkeypatch):
     for name in environment_of(config):
         monkeypatch.setenv(name, "set")
     return ray_arguments(config)
-
-
-def test_ray_gets_the_fork_client_as_one_word_of_a_shell(composed, monkeypatch):
-    monkeypatch.setenv(PYTHON_OF_RUN, "/a folder/python")
-    found = arguments_of(composed("hardware=laptop"), monkeypatch)["runtime_env"]["py_executable"]
-    assert shlex.split(found) == ["/a folder/python"]
 
 
 @pytest.mark.parametrize(

@@ -111,28 +111,6 @@ def test_the_ladders_of_a_served_model_are_read_and_paid_once(url, tmp_path, pro
     assert [each.calls for each in again] == [0] * len(problems)
 
 
-@pytest.mark.parametrize(
-    ("changes", "detail"),
-    [
-        ({"model": "other"}, "refused: NotFoundError"),
-        ({"api_key_env": None}, "refused: AuthenticationError"),
-        ({"timeout_s": 0.001}, "timeout: "),
-    ],
-    ids=str,
-)
-def test_what_vllm_refuses_is_named(url, tmp_path, problems, changes, detail):
-    [result] = ask(url, tmp_path, problems[:1], **changes)
-    assert result.status == "generation_failed"
-    assert result.detail.startswith(detail)
-    assert KEY not in result.detail
-
-
-def test_a_reply_that_ends_at_its_limit_is_told(url, tmp_path, problems):
-    [result] = ask(url, tmp_path, problems[:1], max_tokens=4)
-    assert (result.status, result.calls, result.tokens) == ("parse_failed", 3, 12)  # 3 * 4
-    assert "in a response cut at its token limit" in result.detail
-
-
 def test_the_command_writes_hint_columns(url, tmp_path, capsys):
     rows = pq.read_table(ROOT / "data/tiny/train.parquet").slice(0, 6).to_pylist()
     write_rows(rows, tmp_path / "in.parquet")

@@ -3,14 +3,12 @@
 import ast
 import inspect
 import textwrap
-from collections import Counter
 from contextlib import nullcontext
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from omegaconf import OmegaConf
-from tensordict import TensorDict
 from transfer_queue import interface
 from transfer_queue.storage.bootstrap import simple_storage_bootstrap
 from verl.trainer.ppo.v1 import PPOTrainer
@@ -24,7 +22,6 @@ from recipe.hint.hint_trainer import TRAINERS, HintMixin
 from recipe.hint.reward_tracker import RewardTracker
 from recipe.hint.schema import ProblemState
 from recipe.run.checkpoints import (
-    QUEUE,
     STATE_FILE,
     mark_complete,
     repair_pointer,
@@ -131,52 +128,7 @@ def test_the_reporter_takes_what_verls_tracking_takes(name):
     assert list(ours) == list(theirs)
 
 
-def test_only_mode_sync_gets_the_sync_buffer():
-    # verl compares the mode's name with "sync": another name would get the async one silently.
-    source = inspect.getsource(PPOTrainer._build_replay_buffer)
-    assert 'ReplayBuffer if self.trainer_mode == "sync" else ReplayBufferAsync' in source
-
-
 # -- submit ---------------------------------------------------------------------------------------
-
-
-def test_the_histories_of_a_batch_are_found_by_building_each_column_once(monkeypatch):
-    def looks(count):
-        batch = tu.get_tensordict(
-            {
-                "raw_prompt": [[{"role": "user", "content": f"p{row}"}] for row in range(count)],
-                "reward_model": [{"ground_truth": "1"} for _ in range(count)],
-                "extra_info": [{"index": f"id{row}"} for row in range(count)],
-                "uid": [f"uid{row}" for row in range(count)],
-            }
-        )
-        monkeypatch.setattr(PPOTrainer, "_fetch_one_gen_batch", lambda self: batch)
-        trainer = TRAINERS["sync"].__new__(TRAINERS["sync"])
-        trainer.global_steps, trainer._sent_step = 1, -1
-        trainer._limit = lambda *_, **__: nullcontext()
-        asked = []
-        empty = RewardTracker().state("nobody")
-        trainer.replay_buffer = SimpleNamespace(in_order=lambda n, uids: [f"{n}-{u}" for u in uids])
-        trainer.tracker = SimpleNamespace(state=lambda name: asked.append(name) or empty)
-        built = Counter()
-        real = TensorDict.__getitem__
-
-        def get(self, key):
-            built.update([key] if isinstance(key, str) else [])
-            return real(self, key)
-
-        with monkeypatch.context() as patch:
-            patch.setattr(TensorDict, "__getitem__", get)
-            trainer._fetch_one_gen_batch()
-        assert asked == [f"id{row}" for row in range(count)]
-        uids = [tu.unwrap_non_tensor_data(uid) for uid in batch["uid"]]
-        assert uids == [f"1-uid{row}" for row in range(count)]  # of step 1
-        assert len(batch["hint_state_of_problem"]) == count
-        return built
-
-    # One built anew for every row takes time by the square of the rows.
-    columns = ["raw_prompt", "reward_model", "extra_info", "uid"]
-    assert looks(4) == looks(32) == Counter(columns)
 
 
 def test_a_problem_that_a_step_holds_twice_is_sampled_with_other_seeds_the_second_time(monkeypatch):
@@ -219,10 +171,6 @@ def test_verl_finds_the_checkpoint_that_we_point_at(tmp_path):
     mark_complete(tmp_path, 7)
     repair_pointer(tmp_path)
     assert find_latest_ckpt_path(str(tmp_path)) == str(tmp_path / "global_step_7")
-
-
-def test_verl_saves_the_queue_in_the_folder_that_goes_with_old_weights():
-    assert QUEUE in PPOTrainer._save_checkpoint.__code__.co_consts
 
 
 @pytest.mark.parametrize("is_own", [True, False])

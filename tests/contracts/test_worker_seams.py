@@ -2,7 +2,6 @@
 
 import asyncio
 import inspect
-from collections import Counter
 from types import SimpleNamespace
 
 import numpy as np
@@ -12,7 +11,6 @@ import torch
 import transfer_queue as tq
 from fakes import OneByOne
 from omegaconf import OmegaConf
-from tensordict import TensorDict
 from verl.experimental.agent_loop import AgentLoopWorker
 from verl.trainer.ppo.v1.agent_loop_tq import AgentLoopWorkerTQ
 from verl.utils import tensordict_utils as tu
@@ -30,20 +28,6 @@ from recipe.problems.schema import problem_from_row
 from recipe.verify.schema import Verdict
 
 PLAIN = AgentLoopWorkerTQ.__ray_actor_class__
-
-
-def count_columns(monkeypatch):
-    """How often each column of any batch is built from now on."""
-    built = Counter()
-    real = TensorDict.__getitem__
-
-    def get(self, key):
-        if isinstance(key, str):
-            built[key] += 1
-        return real(self, key)
-
-    monkeypatch.setattr(TensorDict, "__getitem__", get)
-    return built
 
 
 def parameters(function) -> list[tuple]:
@@ -74,11 +58,6 @@ class Remote:
 def test_our_prompt_coroutine_takes_what_verls_takes():
     assert inspect.iscoroutinefunction(PLAIN._run_prompt)
     assert parameters(HintWorker._run_prompt) == parameters(PLAIN._run_prompt)
-
-
-def test_verls_worker_still_calls_the_prompt_coroutine_with_those_arguments():
-    names = PLAIN.generate_sequences.__code__.co_names
-    assert {"_run_prompt", "create_task", "background_tasks", "get_trajectory_info"} <= set(names)
 
 
 def test_our_prompts_are_marked_before_verls_coroutines_start(monkeypatch):
@@ -115,27 +94,6 @@ def idle_worker(monkeypatch, calls):
     worker.config = OmegaConf.create({"actor_rollout_ref": {"rollout": rollout}})
     worker.background_tasks = set()
     return worker
-
-
-def test_a_worker_builds_each_column_of_its_prompts_once_whatever_their_number(monkeypatch):
-    # verl's own share included: a column built anew for every row takes time by the square.
-    def looks(count):
-        worker = idle_worker(monkeypatch, [])
-        given = {"uid": [f"u{row}" for row in range(count)], "index": list(range(count))}
-        batch = tu.get_tensordict(given, {"global_steps": 3})
-
-        async def generate():
-            await HintWorker.generate_sequences(worker, batch)
-            await asyncio.gather(*worker.background_tasks)
-
-        with monkeypatch.context() as patch:
-            built = count_columns(patch)
-            asyncio.run(generate())
-        return built
-
-    few, many = looks(4), looks(32)
-    assert few["uid"] >= 1
-    assert many == few
 
 
 def rolling_worker(monkeypatch, roll_out):

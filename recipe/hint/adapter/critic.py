@@ -171,7 +171,7 @@ class UtteranceCriticWorker(CriticWorker):
         lag, size = 0.0, 0.0
         for target, online in zip(self._target, self._shards(), strict=True):
             online = online.to(target.device, torch.float32)
-            target.lerp_(online, tau)
+            target.copy_(target + tau * (online - target))
             lag += (target - online).square().sum().item()
             size += online.square().sum().item()
         return lag, size

@@ -8,7 +8,6 @@ import pytest
 from enumerated import THREE, Policy, bare, revised
 from updates import is_ascended, largest, own_update
 
-from recipe.hint.credit.base import Credit
 from recipe.hint.methods.archer import Archer, ArcherSettings
 from recipe.hint.schema import ProblemState
 
@@ -102,23 +101,3 @@ def test_lite_at_lambda_one_is_exact_with_any_v():
     update = own_update(method, policy, outside=critic)
     both = policy.mean(bare(), lambda z: THREE.scores[z] + after(policy, z))
     assert is_ascended(update, policy, both)
-
-
-@pytest.mark.parametrize("group_size", [2, 3])
-def test_a_v_that_knows_the_utterances_of_its_step_alone_takes_a_share_of_the_gradient(group_size):
-    policy = Policy(THREE)
-    scores = THREE.scores
-
-    class Fitted(Credit):
-        """Q is the reward, V the mean of Q over the utterances of the step."""
-
-        def advantages(self, rows):
-            steps = np.array([row.prompt_uid for row in rows])
-            rewards_N = np.array([row.reward for row in rows])
-            return rewards_N - [rewards_N[steps == each].mean() for each in steps]
-
-    method = Archer(settings=ArcherSettings(variant="bandit"))
-    method.credit = Fitted()
-    update = own_update(method, policy, state=STATE, group_size=group_size)
-    share = (group_size - 1) / group_size
-    assert is_ascended(update, policy, share * policy.mean(bare(), scores.__getitem__))

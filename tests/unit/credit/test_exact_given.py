@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 from enumerated import PROBLEM, THREE, Policy, bare, every_outcome
-from updates import EPSILON, expected_update, is_ascended, largest, own_advantages
+from updates import EPSILON, expected_update, is_ascended, own_advantages
 
 from recipe.hint.methods.luffy import Luffy, LuffySettings
 from recipe.hint.methods.sft import Sft, SftSettings
@@ -63,16 +63,6 @@ def test_luffy_divided_by_the_deviation_still_ascends_both_with_other_weights():
         on += chance * pulls / s
         off += chance * (1 - share) / s
     assert is_ascended(update, policy, (on * p + off * shaped(policy, 0.1)) / n)
-
-
-def test_the_solutions_part_of_luffy_is_imitation_and_no_gradient_of_the_accuracy():
-    # A group that fails has no gradient of its own; what it gets here is the solution's alone.
-    policy = Policy(THREE)
-    p = solved(policy)
-    bias = G * (1 - p.item()) / (G + 1) * shaped(policy, 0.1) / (G + 1)
-    update = luffy_update(policy, norm_adv_by_std=False)
-    assert is_ascended(update, policy, G * G / (G + 1) * p / (G + 1) + bias)
-    assert largest(policy.gradient(bias)) > 0.001
 
 
 @pytest.mark.parametrize("solution", ["bb", "a", ""], ids=["wrong", "wrong and short", "none"])

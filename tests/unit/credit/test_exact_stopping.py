@@ -8,11 +8,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
-from enumerated import THREE, Policy, bare, every_outcome, revised
-from updates import expected_update, is_ascended, largest, largest_difference, own_update
-from verl.protocol import DataProto
-from verl.trainer.ppo.core_algos import AdvantageEstimator
-from verl.trainer.ppo.v1.utils import compute_advantage_for_multi_trajectories
+from enumerated import THREE, Policy, bare, revised
+from updates import is_ascended, largest, largest_difference, own_update
 
 from recipe.hint.credit.archer import next_rows, turn_gae
 from recipe.hint.credit.base import Credit
@@ -92,35 +89,6 @@ def test_summing_rewards_that_were_centred_turn_by_turn_pays_for_stopping():
     bias = -others * expected * goes_on
     assert is_ascended(update, policy, total_reward(policy) + bias)
     assert largest(policy.gradient(bias)) > 0.01
-
-
-def test_verls_own_multi_turn_credit_ascends_the_last_reward_and_loses_the_others():
-    """Keys uid_session_turn: the advantage of a session's last row goes to all of its rows."""
-    policy = Policy(THREE)
-
-    def verls(batch, policy):
-        rows = {
-            "token_level_rewards": batch.scores_NT.clone(),
-            "response_mask": batch.mask_NT,
-            "responses": batch.mask_NT,
-        }
-        uids = np.array([row.prompt_uid for row in batch.credit], dtype=object)
-        keys = [f"{row.prompt_uid}_{row.session}_{row.turn}" for row in batch.credit]
-        data = DataProto.from_dict(rows, non_tensors={"uid": uids})
-        done = compute_advantage_for_multi_trajectories(
-            data, keys, AdvantageEstimator.GRPO, norm_adv_by_std_in_grpo=False
-        )
-        return done.batch["advantages"]
-
-    ways = every_outcome(Stopping(), policy, group_size=G)
-    update = expected_update(ways, policy, size=G, advantages=verls)
-
-    def last(z):
-        if len(z) > 1:
-            return policy.mean(revised(z), lambda y: THREE.scores[y])
-        return THREE.scores[z]
-
-    assert is_ascended(update, policy, (G - 1) / G * policy.mean(bare(), last))
 
 
 # -- the critic as a baseline ---------------------------------------------------------------------

@@ -7,8 +7,7 @@ Notation: z the first response, y the second, x the problem, x2(z) the conversat
 from dataclasses import replace
 
 import pytest
-import torch
-from enumerated import PROBLEM, THREE, Policy, Words, bare, every_outcome, revised
+from enumerated import PROBLEM, THREE, Policy, bare, every_outcome, revised
 from updates import (
     expected_update,
     is_ascended,
@@ -89,36 +88,6 @@ def test_given_first_attempts_add_second_turns_and_train_no_first_one():
     # A given text is no word, so it is wrong; there is one of each in place of a mean over G.
     objective = objective + sum(second(revised(each), 0.0) for each in given) / G
     assert is_ascended(update, policy, objective)
-
-
-def test_a_verifier_that_calls_everything_right_leaves_no_gradient():
-    policy = Policy(Words({"a": 1.0, "ba": 1.0, "bb": 1.0}))
-    for state in (STAGE1, STAGE2):
-        update = own_update(score(beta1=0.0, beta2=0.0), policy, state=state)
-        assert largest(update) < 1e-15
-
-
-def test_the_second_turn_has_no_gradient_where_its_rewards_are_equal():
-    # Whatever z is, y is right: the shaped rewards differ by r1 only, 1 + alpha and 1.
-    words = Words({"a": 0.0, "b": 1.0})
-    policy = Policy(words)
-    for z in words.scores:
-        policy.parameters[revised(z), ""] = torch.tensor(
-            [-800.0, 0.0], dtype=torch.float64, requires_grad=True
-        )
-    update = own_update(score(beta1=0.0, alpha=0.0), policy, state=STAGE2)
-    assert {name[0] for name in update} == {bare()}
-    assert largest(update) > 0.01
-
-
-@pytest.mark.parametrize("state", [STAGE1, STAGE2])
-def test_with_reward_zero_the_parameters_move_to_the_reference(state):
-    policy, reference = Policy(Words({"a": 0.0, "ba": 0.0, "bb": 0.0})), Policy(THREE, seed=1)
-    update = own_update(score(beta1=0.1, beta2=0.1), policy, state=state, reference=reference)
-    assert largest(update) > 1e-3
-    after = policy.moved(update, 1.0)
-    for conversation in (bare(), *(revised(z) for z in THREE.scores)):
-        assert after.kl(reference, conversation) < policy.kl(reference, conversation)
 
 
 def test_a_conversation_that_ends_early_trains_what_it_has():
