@@ -1,7 +1,6 @@
 """Every number of a table, counted by hand; the files it stands in; two runs side by side."""
 
 import json
-import random
 
 import pytest
 from response_rows import responses, row, rows, turn_facts, write_rows
@@ -119,16 +118,6 @@ def test_the_changes_of_turns_have_a_table_of_the_conversations_that_can_be_comp
     head = next(line for line in table if "first turn" in line)
     cells = cells_of(table[table.index(head) + 2])
     assert "wrong to right" in head and cells[:5] == ["toy", "1", "0.0", "100.0", "+100.0"]
-
-
-def test_the_order_of_the_lines_and_their_files_change_nothing(run):
-    before = (run / "evaluation/results.json").read_bytes()
-    lines = lines_of("math500")
-    random.Random(1).shuffle(lines)
-    write_rows(run / "evaluation", "math500", lines[:3])
-    write_rows(run / "evaluation", "more", lines[3:])
-    write(run / "evaluation")
-    assert (run / "evaluation/results.json").read_bytes() == before
 
 
 @pytest.mark.parametrize("spoil", [lambda lines: lines[:-1], lambda lines: [*lines, lines[0]]])

@@ -34,29 +34,6 @@ def set_metrics(root, run, change):
     path.write_text("".join(json.dumps(each) + "\n" for each in change(rows_of_run)))
 
 
-def test_an_arms_accuracy_is_the_mean_over_seeds_and_problems(tmp_path):
-    # Seed 1: (1 + 1/2 + 0) / 3 = 1/2, seed 2: (1 + 0 + 0) / 3 = 1/3; their mean 5/12.
-    root = write_campaign(tmp_path, {"x": {1: ONE, 2: ONE | {"b": "----"}}})
-    found = read_results_of(root).estimate("x", "toy", "accuracy")
-    assert found.value == pytest.approx(5 / 12)
-    assert 0 <= found.low < found.value < found.high <= 1
-
-
-def test_two_turns_have_what_the_second_changed(tmp_path):
-    result = read_results_of(write_campaign(tmp_path, {"x": {1: CONVERSATIONS}}))
-    values = {name: result.estimate("x", "toy", name).value for name in result.measures("toy")}
-    assert values == pytest.approx(
-        {
-            "acc_t1": 1 / 6,  # one of six
-            "acc_t2": 5 / 6,
-            "delta": 4 / 6,
-            "wrong_to_right": 4 / 6,
-            "right_to_wrong": 0,
-            "unchanged": 2 / 6,
-        }
-    )
-
-
 def test_a_bound_holds_where_the_interval_of_every_seed_is_on_its_side(tmp_path):
     # +1/2 on all: 1 - 0.025 ** (1 / 40) = 8.8 % of other problems may differ, by -1.5 or +0.5.
     # So 0.37 to 0.54.

@@ -1,13 +1,12 @@
-"""What a run wrote is read in one place: finished, at work, killed or damaged."""
+"""What a run wrote is read in one place."""
 
 import json
 
-import pytest
+from ends import code_of
 from page_runs import metrics, write_run
 
-from recipe.run.errors import DataError
 from recipe.study.report_command import main
-from recipe.study.runs import compare_records, read_run
+from recipe.study.runs import read_run
 
 
 def test_a_run_has_its_numbers_settings_machine_and_end(tmp_path):
@@ -27,41 +26,28 @@ def test_a_run_has_its_numbers_settings_machine_and_end(tmp_path):
     assert read_run(folder).rows[2:] == [{"step": 3}] and list(run.samples()) == []
 
 
-def test_records_are_compared_by_step_and_problem_without_their_times(tmp_path):
-    def write(name, *rows):
-        (tmp_path / name).mkdir()
-        lines = [
-            {
-                "step": step,
-                "problem_id": problem,
-                "rounds": [{"tokens": tokens, "seconds": seconds}],
-            }
-            for step, problem, tokens, seconds in rows
-        ]
-        text = "".join(json.dumps(line) + "\n" for line in lines)
-        (tmp_path / name / "records.jsonl").write_text(text)
-        return tmp_path / name
-
-    first = write("a", (1, "p", 10, 0.1), (1, "q", 20, 0.1), (2, "p", 30, 0.1))
-    # Another order, other times, one other number of tokens, one step fewer and one more.
-    second = write("b", (1, "q", 20, 0.9), (1, "p", 10, 0.2), (2, "p", 31, 0.1), (3, "p", 1, 0.1))
-    same = compare_records(first, second)
-    assert same == (3, 2, 2)
-    with pytest.raises(DataError, match="no step in common"):
-        compare_records(first, write("c", (9, "p", 10, 0.1)))
+def write_records(folder, *rows):
+    folder.mkdir()
+    lines = [
+        {"step": step, "problem_id": problem, "rounds": [{"tokens": tokens, "seconds": seconds}]}
+        for step, problem, tokens, seconds in rows
+    ]
+    (folder / "records.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    gap = {"step": 1, "training/rollout_probs_diff_mean": 4e-7}
+    (folder / "metrics.jsonl").write_text(json.dumps(gap) + "\n")
+    return str(folder)
 
 
-def test_the_report_says_whether_two_runs_sampled_the_same(tmp_path, capsys):
-    for name, tokens, gap in (("a", 10, 2e-7), ("b", 10, 4e-7), ("c", 11, 4e-7)):
-        (tmp_path / name).mkdir()
-        record = {"step": 1, "problem_id": "p", "rounds": [{"tokens": tokens}]}
-        (tmp_path / name / "records.jsonl").write_text(json.dumps(record) + "\n")
-        gaps = {f"training/rollout_probs_diff_{which}": gap for which in ("mean", "max")}
-        row = {"step": 1, **gaps}
-        (tmp_path / name / "metrics.jsonl").write_text(json.dumps(row) + "\n")
-    assert main(["same", str(tmp_path / "a"), str(tmp_path / "b")]) == 0
+def test_the_report_says_whether_two_runs_sampled_the_same_whatever_the_times(tmp_path, capsys):
+    first = write_records(tmp_path / "a", (1, "p", 10, 0.1), (1, "q", 20, 0.1), (2, "p", 30, 0.1))
+    # Another order and other times; and one other number of tokens, and one step more.
+    rows = [(1, "q", 20, 0.9), (1, "p", 10, 0.2), (2, "p", 30, 0.1)]
+    assert main(["same", first, write_records(tmp_path / "b", *rows)]) == 0
     told = capsys.readouterr().out
-    assert "1 of 1 prompts of the steps that both have" in told
+    assert "3 of 3 prompts of the steps that both have" in told
     assert "b: trainer and vLLM differ by 4.0e-07 in the mean" in told
-    assert main(["same", str(tmp_path / "a"), str(tmp_path / "c")]) == 1
-    assert "the first that differs is of step 1" in capsys.readouterr().out
+    rows[2:] = [(2, "p", 31, 0.1), (3, "p", 1, 0.1)]
+    assert main(["same", first, write_records(tmp_path / "c", *rows)]) == 1
+    told = capsys.readouterr().out
+    assert "2 of 3 prompts" in told and "the first that differs is of step 2" in told
+    assert code_of(main, ["same", first, write_records(tmp_path / "d", (9, "p", 1, 0.1))]) == 2
