@@ -109,7 +109,7 @@ def _write(given: argparse.Namespace) -> None:
     print(f"sha256 {file_sha256(given.output)}")
 
 
-@errors_in_one_line(hears_sigterm=True)
+@errors_in_one_line()
 def main(
     argv: Sequence[str] | None = None,
     *,

@@ -1,4 +1,4 @@
-"""Mark checkpoints that are whole: the marker is written when everything else is on disk."""
+"""Mark checkpoints that are complete: the marker is written when all else is on disk."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import hashlib
 import json
 import re
 import shutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ COMPLETE, STATE_FILE = "COMPLETE", "hint_state.npz"
 REPLAY_FILE = "hint_replay.npz"  # ArCHer's
 QUEUE = "transfer_queue"  # verl's folder, in the asynchronous modes
 MERGED = "merged"  # the folder of the merged weights
-# Ours, for verl writes its own before a checkpoint is whole; that one is set when a run starts.
+# Ours, for verl writes its own before a checkpoint is complete; that one is set when a run starts.
 _LATEST, _LATEST_OF_VERL = "LATEST_COMPLETE", "latest_checkpointed_iteration.txt"
 
 
@@ -36,17 +36,18 @@ def step_of(folder: Path) -> int | None:
 
 
 def mark_complete(root: str | Path, step: int, *, needs: Sequence[str] = (), **facts: Any) -> None:
-    """Mark the checkpoint of ``step`` as whole, and let the next start continue from it.
+    """Mark the checkpoint of ``step`` as complete, and let the next start continue from it.
 
     ``needs`` names parts that must be there, such as ``actor``; ``facts`` are for the check when
     the run is resumed (``digests_of_run``).
     """
     folder = step_folder(root, step)
-    if missing := [name for name in needs if not (folder / name).is_dir()]:
-        raise HintError(
-            f"{folder} has no folder {missing[0]}: trainer.default_local_dir (by default in "
-            f"hint.run_dir) must be on a disk that all nodes share"
-        )
+    for name in needs:
+        if not (folder / name).is_dir():
+            raise HintError(
+                f"{folder} has no folder {name}: trainer.default_local_dir (by default in "
+                f"hint.run_dir) must be on a disk that all nodes share"
+            )
     files = sorted(path for path in folder.rglob("*") if path.is_file() and path.name != COMPLETE)
     sizes = {str(path.relative_to(folder)): path.stat().st_size for path in files}
     for path in files:  # verl's too: the marker must not outlive what it marks
@@ -62,15 +63,13 @@ def point_at(root: str | Path, step: int) -> None:
 
 
 def empty_step(root: str | Path, step: int) -> None:
-    """Unmark and empty a folder before it is written over: a kill must not leave it looking whole.
+    """Unmark and empty a folder before it is written over: a kill must not leave it complete.
 
     The parts of another number of processes would stay beside the new ones. One process calls
     this, before any other writes there.
     """
     folder = step_folder(root, step)
     (folder / COMPLETE).unlink(missing_ok=True)
-    for draft in folder.glob(".*.tmp"):
-        draft.unlink()
     for part in ("actor", "critic", QUEUE, MERGED):
         shutil.rmtree(folder / part, ignore_errors=True)
 
@@ -102,7 +101,7 @@ def drop_old(
 
 
 def complete_steps(root: str | Path) -> list[int]:
-    """Return the steps of the whole checkpoints, in order."""
+    """Return the steps of the complete checkpoints, in order."""
     found = (step_of(path.parent) for path in Path(root).glob(f"global_step_*/{COMPLETE}"))
     return sorted(step for step in found if step is not None)
 
@@ -110,9 +109,9 @@ def complete_steps(root: str | Path) -> list[int]:
 def resume_step(root: str | Path) -> int | None:
     """Return the step that a run resumes from, or ``None`` for the beginning.
 
-    It is what the pointer says, else the newest whole checkpoint. The pointer comes first because a
-    run that was set back to an earlier checkpoint leaves later ones of its former life in the
-    folder, and one that started over leaves all of them.
+    It is what the pointer says, else the newest complete checkpoint. The pointer comes first
+    because a run that was set back to an earlier checkpoint leaves later ones of its former life in
+    the folder, and one that started over leaves all of them.
     """
     steps = complete_steps(root)
     with contextlib.suppress(OSError, ValueError):
@@ -125,8 +124,8 @@ def resume_step(root: str | Path) -> int | None:
 def repair_pointer(root: str | Path) -> int | None:
     """Point verl at the checkpoint that a run resumes from, and return its step.
 
-    verl writes its pointer in place, before a checkpoint is whole: a kill may leave it empty, or at
-    a checkpoint of which files are missing. Nothing is deleted.
+    verl writes its pointer in place, before a checkpoint is complete: a kill may leave it empty, or
+    at a checkpoint of which files are missing. Nothing is deleted.
     """
     step = check_resumable(root)
     if Path(root).is_dir():
@@ -148,7 +147,7 @@ def said_of(folder: Path) -> dict[str, Any]:
         return dict(json.loads((folder / COMPLETE).read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError) as error:
         raise ConfigError(
-            f"{folder} is not whole ({COMPLETE}: {error}): verl wrote it alone, or its run was "
+            f"{folder} is not complete ({COMPLETE}: {error}): verl wrote it alone, or its run was "
             f"killed while it was saved; take an earlier one"
         ) from error
 
@@ -165,43 +164,26 @@ def check_undamaged(folder: Path) -> None:
             )
 
 
-def digests_of(files: str | Iterable[str]) -> dict[Path, str]:
-    """Return the digest of each file of a setting; nothing of what this machine does not have."""
-    paths = map(Path, [files] if isinstance(files, str) else files)
-    return {path: file_sha256(path) for path in paths if path.is_file()}
-
-
 def digests_of_run(config: Any) -> dict[str, Any]:
-    """Return the digests of the files that a run is made with, as ``mark_complete`` keeps them."""
-    train = digests_of(OmegaConf.select(config, "data.train_files") or [])
-    model = str(OmegaConf.select(config, "actor_rollout_ref.model.path"))
-    return {"train_files": [*train.values()], "model": model_digest(model)}
+    """Return digests of the files that a run is made with, as far as this machine has them.
 
-
-def model_digest(path: str) -> str | None:
-    """Return a digest of a model's configuration and of its files' sizes; ``None`` without one."""
-    folder = Path(path).expanduser()
-    if not (folder / "config.json").is_file():
-        return None
-    files = sorted([*folder.glob("*.safetensors"), *folder.glob("*.bin")])
-    sizes = "".join(f"{file.name} {file.stat().st_size}\n" for file in files)
-    return hashlib.sha256((folder / "config.json").read_bytes() + sizes.encode()).hexdigest()
+    Of the model: its configuration, and its files' sizes.
+    """
+    files = OmegaConf.select(config, "data.train_files") or []
+    paths = map(Path, [files] if isinstance(files, str) else files)
+    model = Path(str(OmegaConf.select(config, "actor_rollout_ref.model.path"))).expanduser()
+    digest = None
+    if (model / "config.json").is_file():
+        weights = sorted([*model.glob("*.safetensors"), *model.glob("*.bin")])
+        sizes = "".join(f"{file.name} {file.stat().st_size}\n" for file in weights)
+        text = (model / "config.json").read_bytes() + sizes.encode()
+        digest = hashlib.sha256(text).hexdigest()
+    return {"train_files": [file_sha256(path) for path in paths if path.is_file()], "model": digest}
 
 
 def is_within(root: str | Path, checkpoint: Path) -> bool:
     """Return whether a checkpoint is one of the run that saves in ``root``."""
     return checkpoint.resolve().parent == Path(root).resolve()
-
-
-def known_checkpoints(path: str | Path) -> str:
-    """Return, for a message, the complete checkpoints of the run that a wrong path leads to."""
-    place = Path(path).expanduser()
-    for folder in (place, *place.parents[:2]):
-        root = folder if folder.name == "checkpoints" else folder / "checkpoints"
-        if root.is_dir():
-            names = [step_folder(root, step).name for step in complete_steps(root)]
-            return f"{root} has {', '.join(names) or 'no checkpoint yet'}"
-    return ""
 
 
 def checkpoint_of(path: str | Path) -> Path | None:

@@ -7,33 +7,33 @@ import os
 import shlex
 import shutil
 import sys
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, cast
 
+import psutil
 import ray
 from omegaconf import DictConfig, OmegaConf
 from ray.exceptions import RayActorError, RayError, RayTaskError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from recipe.run.checkpoints import point_at
-from recipe.run.children import (
-    RayServices,
-    deferred_signals,
-    raise_deferred,
-    raise_on_sigterm,
-    starting_ray,
-)
+from recipe.run.children import deferred_signals, raise_deferred, raise_on_sigterm
 from recipe.run.environment import PYTHON_OF_RUN, environment_of
-from recipe.run.errors import HintError, StallError
+from recipe.run.errors import HintError, StallError, Terminated, one_line
 from recipe.run.paths import evaluation_folder, make_absolute
 from recipe.run.reporter import Console, closing_lines, stopped_line
 from recipe.run.run_folder import RunFolder, keep_config
 from recipe.run.task_runner import HintTaskRunner, claimed_places, is_training
-from recipe.run.watchdog import Heartbeat, read_fatal, sentence_of, text_of
+from recipe.run.watchdog import NO_ANSWER, Heartbeat, Watchdog, read_fatal, sentence_of
 
 _POLL_S = 0.2
+_SHUTDOWN_S, _ENDED_S = 30.0, 10.0  # for Ray's own end, then for that of what it started
+_STOPPED_S = 30.0  # Ray gives up by itself after a minute
+_LOOK_EVERY_S = 5.0  # for new processes: a look reads all of the machine's
+_GONE = (psutil.STATUS_DEAD, psutil.STATUS_ZOMBIE)
 
 
 def launch(config: DictConfig, *parts: Any) -> list[str]:
@@ -66,7 +66,6 @@ def run_to_its_end(config: DictConfig, runner_class: type, *parts: Any) -> RunFo
     folder.create()
     with claimed_places(config, ".lock"):
         (folder.logs / "fatal.json").unlink(missing_ok=True)
-        folder.begin_console()
         leave_former_run(config)
         # An evaluation in a run's folder leaves what that run was made with as it is.
         place = evaluation_folder(config) if config.trainer.eval_only else folder.root
@@ -92,9 +91,16 @@ def leave_former_run(config: DictConfig) -> None:
 @contextlib.contextmanager
 def _started_ray(config: DictConfig, folder: RunFolder) -> Iterator[RayServices]:
     """Run Ray during the block, and keep the output of its processes."""
-    arguments = ray_arguments(config)
-    with starting_ray(config.hint.watchdog.queue_s):
-        context = cast(Any, ray.init(**arguments))
+    arguments, watchdog = ray_arguments(config), Watchdog(folder.logs)
+    limit = "hint.watchdog.queue_s"
+    with watchdog.phase("Ray", config.hint.watchdog.queue_s, limit, fault=NO_ANSWER):
+        try:
+            context = cast(Any, ray.init(**arguments))
+        except SystemExit:  # of Ray's own handler of SIGTERM
+            raise Terminated from None
+        except Exception as error:  # noqa: BLE001 - Ray raises bare ones
+            raise StallError(f"Ray did not start: {one_line(error)}") from error
+    watchdog.stop()
     raise_on_sigterm()  # Ray has set a handler that ends the process silently
     services = RayServices()
     with deferred_signals():
@@ -106,7 +112,77 @@ def _started_ray(config: DictConfig, folder: RunFolder) -> Iterator[RayServices]
                 job = "" if services.are_ours else ray.get_runtime_context().get_job_id()
                 session = Path(context.address_info["session_dir"]) / "logs"
                 keep_logs(session, folder.logs / "ray", job)
-            services.shut_down(ray.shutdown)
+            services.shut_down()
+
+
+class RayServices:
+    """Ray's two services on this node, and everything that they started.
+
+    If one of them is gone, Ray ends this process after a minute, without an error of ours; one that
+    is stopped keeps Ray's own shutdown waiting forever. A cluster that was joined has none here.
+    """
+
+    def __init__(self) -> None:
+        children = psutil.Process().children(recursive=True)
+        known = {name: each for each in children if (name := _asked(each, "name"))}
+        self._services = {name: known[name] for name in ("gcs_server", "raylet") if name in known}
+        self.are_ours = bool(self._services)
+        self._started: set[psutil.Process] = set()
+        self._ran_at = dict.fromkeys(self._services, time.monotonic())
+        self._looked_at = 0.0
+
+    def check(self) -> None:
+        """Look at each; ``StallError`` if one died, or has been stopped for half a minute."""
+        now = time.monotonic()
+        for name, service in self._services.items():
+            status = _asked(service, "status")
+            if status in _GONE:
+                raise StallError(f"Ray's process {name} died; check dmesg for the OOM killer")
+            if status != psutil.STATUS_STOPPED:
+                self._ran_at[name] = now
+            elif now - self._ran_at[name] > _STOPPED_S:
+                raise StallError(f"Ray's process {name} was stopped (SIGSTOP) and did not go on")
+        if now - self._looked_at > _LOOK_EVERY_S:
+            self._look()
+
+    def shut_down(self) -> None:
+        """End Ray; what does not end by itself is killed."""
+        impatience = threading.Timer(_SHUTDOWN_S, self._kill)
+        impatience.daemon = True
+        impatience.start()
+        try:
+            self._look()
+            for service in self._services.values():
+                if _asked(service, "status") == psutil.STATUS_STOPPED:
+                    service.kill()
+            ray.shutdown()
+            # A stopped process does not notice that Ray has ended.
+            deadline = time.monotonic() + _ENDED_S
+            while time.monotonic() < deadline and not all(
+                _asked(each, "status") in _GONE for each in self._started
+            ):
+                time.sleep(0.05)
+        finally:  # even if a second signal ended the wait
+            impatience.cancel()
+            self._kill()
+
+    def _kill(self) -> None:
+        for each in (*self._services.values(), *self._started):
+            _asked(each, "kill")
+
+    def _look(self) -> None:
+        self._looked_at = time.monotonic()
+        for service in self._services.values():
+            with contextlib.suppress(psutil.Error):
+                self._started |= {*service.children(recursive=True)}
+
+
+def _asked(process: psutil.Process, method: str) -> Any:
+    """Call a method of a process; of one that is gone, its status."""
+    try:
+        return getattr(process, method)()
+    except psutil.NoSuchProcess:
+        return psutil.STATUS_DEAD
 
 
 def _run(
@@ -116,7 +192,7 @@ def _run(
     runner_class: type,
     parts: Sequence[Any],
 ) -> None:
-    limits = config.hint.watchdog
+    limits, console = config.hint.watchdog, Console(folder.console)
     # On this machine, where the launcher reads the run's files.
     node = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=True)
     remote = cast(Any, ray.remote(runner_class))
@@ -132,7 +208,6 @@ def _run(
             )
     ray.get(ready)
     heartbeat, job = Heartbeat(folder.logs), runner.run.remote(config)
-    console = Console(folder.console)
     try:
         while not ray.wait([job], timeout=_POLL_S)[0]:
             raise_deferred()
@@ -155,7 +230,7 @@ def _reason(error: Exception, folder: RunFolder) -> str:
     if not reason and isinstance(error, HintError) and not isinstance(error, RayTaskError):
         reason = str(error)
     if not reason and isinstance(error, RayActorError):
-        reason = f"the driver died: {text_of(error)}"
+        reason = f"the driver died: {one_line(error, 1000)}"
     reason = reason or sentence_of(error, folder.root)
     # vLLM's errors point at the output of its engine.
     where = "; it is in a file logs/ray/worker-*: grep EngineCore"

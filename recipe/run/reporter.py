@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import sys
 import time
@@ -11,8 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from recipe.run.checkpoints import resume_step
-from recipe.run.rows import accuracies
-from recipe.run.run_folder import RunFolder
+from recipe.run.run_folder import RunFolder, accuracies, read_rows
 
 # What the console calls the phases of a step; verl's names.
 _PHASES = {
@@ -47,13 +47,11 @@ class StepReporter:
 
     def _left(self, data: dict[str, Any], step: int) -> str:
         """Return the time left, from the mean step and what lay between steps, if known."""
-        now = time.monotonic()
-        if "timing_s/step" not in data:  # a validation before the first
+        if "timing_s/step" not in data or step >= self._total:
             return ""
-        self._first = self._first or (step - 1, now - data["timing_s/step"])
-        first, began = self._first
-        left_s = (now - began) / (step - first) * (self._total - step)
-        return f"{duration(left_s)} left" if step < self._total else ""
+        now = time.monotonic()
+        first, began = self._first = self._first or (step - 1, now - data["timing_s/step"])
+        return f"{duration((now - began) / (step - first) * (self._total - step))} left"
 
     def finish(self, exit_code: int = 0) -> None:
         """Close the backends."""
@@ -65,14 +63,11 @@ class StepReporter:
 
 
 def duration(seconds: float) -> str:
-    """Return a time to plan by: ``40 s``, ``7 min``, ``2 h 5 min``, ``3 d 4 h``."""
+    """Return a time to plan by: ``40 s``, ``7 min``, ``2 h 5 min``."""
     if seconds < 60:
         return f"{seconds:.0f} s"
-    minutes = round(seconds / 60)
-    hours, days = minutes // 60, minutes // 1440
-    if not hours:
-        return f"{minutes} min"
-    return f"{days} d {hours % 24} h" if days else f"{hours} h {minutes % 60} min"
+    hours, minutes = divmod(round(seconds / 60), 60)
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min"
 
 
 def describe(data: dict[str, Any], head: str, left: str = "") -> list[str]:
@@ -83,8 +78,8 @@ def describe(data: dict[str, Any], head: str, left: str = "") -> list[str]:
     lines = []
     if "timing_s/step" in data:
         times = ", ".join(f"{word} {_seconds(data, name)}" for word, name in _PHASES.items())
-        lines.append(f"{head}  {_seconds(data, 'step')}  ({times})" + (f"  {left}" if left else ""))
-        lines += _reward_lines(data)
+        first = f"{head}  {_seconds(data, 'step')}  ({times})  {left}".rstrip()
+        lines = [first, *_reward_lines(data)]
     return lines + [f"  validation at {head}, {each}" for each in _accuracy_lines(data)]
 
 
@@ -102,8 +97,7 @@ def _reward_lines(data: dict[str, Any]) -> list[str]:
     prompts = _count(data, "prompts")
     signal = f"informative groups {_count(data, 'mixed_groups')}/{prompts}"
     tokens = f"tokens {_count(data, 'rollout_tokens') + _count(data, 'tokens')}"
-    if "turns/delta" in data:
-        # A mean reward over the rows of all turns means little.
+    if "turns/delta" in data:  # a mean reward over the rows of all turns means little
         return [f"  {signal}   {tokens}", f"  {_turns(data, 'turns/')}"]
     head = f"  reward {data.get('critic/score/mean', 0.0):.3f}   {signal}"
     if "hint/used_level_1" not in data:
@@ -142,11 +136,10 @@ def stopped_line(folder: RunFolder, checkpoints: str) -> str:
 
 def closing_lines(folder: RunFolder) -> list[str]:
     """Sum the run up: accuracies of its first and last validation, and where everything is."""
-    validations = [row for row in folder.read_metrics() if accuracies(row)]
-    ends = validations[:1] + validations[1:][-1:]
+    validations = [row for row in read_rows(folder.metrics) if accuracies(row)]
     lines = [
         f"  step {row['step']}, without hints, {line}"
-        for row in ends
+        for row in validations[:1] + validations[1:][-1:]
         for line in _accuracy_lines(row)
     ]
     return [*lines, f"  everything is in {folder.root}"]
@@ -157,15 +150,17 @@ class Console:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._seen = 0
+        self._seen = path.stat().st_size if path.exists() else 0  # what earlier starts have shown
 
     def show(self) -> None:
         """Show the lines that were written since the last call."""
-        if self._path.exists():
-            with open(self._path, "rb") as file:
-                file.seek(self._seen)
-                whole, end, _ = file.read().rpartition(b"\n")
-            self._seen += len(whole) + len(end)
+        if not self._path.exists():
+            return
+        with open(self._path, "rb") as file:
+            file.seek(self._seen)
+            whole, end, _ = file.read().rpartition(b"\n")
+        self._seen += len(whole) + len(end)
+        with contextlib.suppress(OSError):  # a closed terminal ends no run: the lines are a file
             sys.stdout.write((whole + end).decode(errors="replace"))
             sys.stdout.flush()
 

@@ -1,20 +1,23 @@
-"""The folder of one run: where records, metrics, checkpoints and logs go."""
+"""The folder of one run: where records, metrics, checkpoints and logs go.
+
+The files that a run grows hold a JSON object with a step in each line.
+"""
 
 from __future__ import annotations
 
 import itertools
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from recipe.run.rows import read_rows
+from recipe.run.errors import DataError
 from recipe.run.whole_file import append_lines, sync, whole_file, write_whole
 
 METRICS_FILE = "hint_metrics.json"  # in a checkpoint: metrics of its step
+# verl's names are val-core/SOURCE/acc/mean@N, N responses per problem.
+_VALIDATION, _ACCURACY = "val-core/", "/acc/mean@"
 
 
 class RunFolder:
@@ -47,14 +50,10 @@ class RunFolder:
     def restore_metrics(self, step: int, checkpoint: Path) -> None:
         """Add the line of a step whose run ended between its checkpoint and its line."""
         path = checkpoint / METRICS_FILE
-        metrics = plain(json.loads(path.read_text(encoding="utf-8"))) if path.exists() else {}
-        rows = (row for row in self.read_metrics() if row["step"] == step)
+        metrics = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+        rows = (row for row in read_rows(self.metrics) if row["step"] == step)
         if metrics and not any(metrics.keys() <= row.keys() for row in rows):
             self.append_metrics(step, metrics)
-
-    def read_metrics(self) -> list[dict[str, Any]]:
-        """Return all lines of the metrics file, in order."""
-        return list(read_rows(self.metrics))
 
     def begin_after(self, step: int) -> None:
         """Drop records, metrics and samples of later steps: a resumed run makes those steps again.
@@ -77,11 +76,6 @@ class RunFolder:
     def _grown(self) -> list[Path]:
         return [path for path in (self.records, self.metrics, self.samples) if path.exists()]
 
-    def begin_console(self) -> None:
-        """Move the console's lines of an earlier start aside."""
-        if self.console.exists():
-            os.replace(self.console, _free_name(self.console))
-
     def say(self, line: str) -> None:
         """Write a line for the console; the launcher shows this file as it grows."""
         with open(self.console, "a", encoding="utf-8") as file:
@@ -100,11 +94,47 @@ def plain(metrics: dict[str, Any]) -> dict[str, Any]:
     """Return metrics as JSON values, without verl's own (``_...``), which it does not log."""
 
     def value(each: Any) -> Any:
-        if isinstance(each, np.generic):
-            return each.item()
+        each = each.item() if hasattr(each, "item") else each
         return each if isinstance(each, int | float | str | bool | None) else str(each)
 
     return {name: value(each) for name, each in metrics.items() if not name.startswith("_")}
+
+
+def read_rows(path: str | Path) -> Iterator[dict[str, Any]]:
+    """Yield the rows of a file that a run grows; none when it is not there yet.
+
+    A last line without its end, which a killed run leaves, is not a row.
+    """
+    if not Path(path).exists():
+        return
+    with open(path, encoding="utf-8") as lines:
+        for number, line in enumerate(lines, 1):
+            if line.endswith("\n"):
+                try:
+                    row = json.loads(line)
+                    int(row["step"])
+                except (ValueError, TypeError, KeyError) as error:
+                    raise DataError(
+                        f"{path}: line {number} is no row ({error}); take it out"
+                    ) from None
+                yield row
+
+
+def by_step(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return one row for each step, in order; later values win."""
+    found: dict[int, dict[str, Any]] = {}
+    for row in rows:
+        found.setdefault(row["step"], {}).update(row)
+    return [found[step] for step in sorted(found)]
+
+
+def accuracies(row: Mapping[str, Any]) -> dict[str, float]:
+    """Return the mean accuracy per data source, in [0, 1]; none for a step without validation."""
+    return {
+        name.removeprefix(_VALIDATION).split(_ACCURACY)[0]: value
+        for name, value in sorted(row.items())
+        if name.startswith(_VALIDATION) and _ACCURACY in name
+    }
 
 
 def _append(path: Path, rows: Iterable[dict[str, Any]]) -> None:

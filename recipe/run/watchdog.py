@@ -10,14 +10,13 @@ from __future__ import annotations
 import contextlib
 import faulthandler
 import json
+import logging
 import os
-import re
 import shutil
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from textwrap import shorten
 from typing import Any
 
 import ray
@@ -31,11 +30,8 @@ NO_ANSWER = "did not answer within"  # of a phase that waits for somebody who wa
 _END_S = 10.0  # for what is written at the end; a disk that hangs must not keep the process
 _LOOK_EVERY_S, _ASK_EVERY_S = 0.5, 2.0
 _FULL_MB = 50
-# Ray's message about an actor whose process is gone; it does not know why.
-_ACTOR_DIED = re.compile(
-    r"The actor died unexpectedly before finishing this task\. class_name: (?:\S*\.)?(\w+) "
-    r".*?pid: (\d+) .*Worker exit type: SYSTEM_ERROR .*"
-)
+_LONGEST = 1000  # Ray's account of its memory has 5,000
+logger = logging.getLogger(__name__)
 
 
 class Watchdog:
@@ -82,8 +78,9 @@ class Watchdog:
         """End this process at once, and leave the reason; any thread may call it."""
         last_resort = threading.Timer(_END_S, os._exit, (EXIT_CODE,))
         last_resort.daemon = True
-        with contextlib.suppress(RuntimeError):  # no thread can be started
-            last_resort.start()
+        last_resort.start()
+        with contextlib.suppress(OSError):  # of the command itself, when Ray does not start
+            os.write(2, f"error: {reason}\n".encode())
         # Each may fail on a full disk, and the process must still end.
         with contextlib.suppress(OSError), open(self._log_dir / "stacks.txt", "w") as file:
             faulthandler.dump_traceback(file, all_threads=True)
@@ -120,7 +117,7 @@ class Heartbeat:
 
 
 class Liveness:
-    """A thread with one question under way to each actor that the driver depends on.
+    """A thread that asks each actor that the driver depends on, again and again.
 
     verl and TransferQueue wait for each other without a limit, over sockets that do not tell of a
     process that was stopped. An actor that answers Ray has a process that runs.
@@ -128,26 +125,21 @@ class Liveness:
     Args:
         limit_s: Longest time to an answer in seconds, ``hint.watchdog.answer_s``.
         on_fault: Takes the sentence that says who died or does not answer.
-        now: A clock in seconds.
     """
 
-    def __init__(
-        self,
-        *,
-        limit_s: float,
-        on_fault: Callable[[str], None],
-        now: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._limit_s, self._on_fault, self._now = limit_s, on_fault, now
-        self._questions: dict[str, tuple[Callable[[], Any], bool]] = {}
-        self._asked: dict[str, tuple[Any, float]] = {}
+    def __init__(self, *, limit_s: float, on_fault: Callable[[str], None]) -> None:
+        self._limit_s, self._on_fault = limit_s, on_fault
+        self._questions: dict[str, Callable[[], Any]] = {}
+        self._busy: dict[str, Any] = {}  # answers that may take any time
 
     def add(self, name: str, ask: Callable[[], Any], *, may_be_busy: bool = False) -> None:
         """Watch an actor that ``ask`` sends a question to.
 
         Of one that may be busy, answering only when its work is done, only the death is told.
         """
-        self._questions[name] = (ask, may_be_busy)
+        self._questions[name] = ask
+        if may_be_busy:
+            self._busy[name] = ask()
 
     def add_servers(self, managers: Iterable[Any]) -> None:
         """Watch the vLLM servers of verl's managers and the load balancers in front of them."""
@@ -177,7 +169,7 @@ class Liveness:
                 try:
                     fault = self.look()
                 except Exception as error:  # noqa: BLE001 - nobody would watch from here on
-                    fault = f"the watch over the run's actors failed: {text_of(error)}"
+                    fault = f"the watch over the run's actors failed: {one_line(error)}"
                 if fault and not stop.is_set():
                     self._on_fault(fault)
                     return
@@ -189,25 +181,25 @@ class Liveness:
             stop.set()
 
     def look(self) -> str | None:
-        """Read the answers that came and ask again; return what is wrong, if anything is."""
+        """Ask everybody and wait for the answers; return what is wrong, if anything is."""
+        asked = {name: ask() for name, ask in self._questions.items() if name not in self._busy}
+        ray.wait([*asked.values()], num_returns=len(asked), timeout=self._limit_s)
         late = []
-        for name, (ask, may_be_busy) in self._questions.items():
-            answer, since = self._asked.get(name, (None, self._now()))
+        for name, answer in (asked | self._busy).items():
+            if not ray.wait([answer], timeout=0)[0]:
+                late += [name] * (name in asked)
+                continue
             try:
-                if answer is None or ray.wait([answer], timeout=0)[0]:
-                    if answer is not None:
-                        ray.get(answer)  # raises its error
-                    self._asked[name] = (ask(), self._now())
-                    continue
+                ray.get(answer)
             # Ray's memory monitor kills actors where the machine runs out of memory.
             except (ActorDiedError, OutOfMemoryError) as error:
-                return f"{name} died: {text_of(error)}"
+                return f"{name} died: {one_line(error, _LONGEST)}"
             except RayTaskError as error:  # its own answer
-                return f"{name} cannot go on: {text_of(error.cause)}"
-            except RayError:  # unreachable this time
-                self._asked[name] = (ask(), since)
-            if not may_be_busy and self._now() - since > self._limit_s:
-                late.append(name)
+                return f"{name} cannot go on: {one_line(error.cause, _LONGEST)}"
+            except RayError as error:
+                logger.warning("%s cannot be reached this time: %s", name, one_line(error))
+            if name in self._busy:
+                self._busy[name] = self._questions[name]()
         limit = f"{NO_ANSWER} hint.watchdog.answer_s={self._limit_s:g} s"
         return f"{', '.join(late)} {limit}" if late else None
 
@@ -235,16 +227,7 @@ def sentence_of(error: BaseException, folder: Path) -> str:
     with contextlib.suppress(OSError):  # the folder may be what is gone
         free_mb = shutil.disk_usage(folder).free / 1e6
         full = f" (the disk of {folder} has {free_mb:.1f} MB left)" if free_mb < _FULL_MB else ""
-    return f"{type(error).__name__}: {text_of(error)}{full}"
-
-
-def text_of(error: BaseException) -> str:
-    """Return an error's text in one line; for a process that is gone, name it."""
-    text = _ACTOR_DIED.sub(
-        r"\1 (pid \2) is gone: it crashed or was killed; check dmesg for the OOM killer",
-        one_line(error),
-    )
-    return shorten(text, 1000, placeholder=" ...")  # Ray's on memory has 5,000
+    return f"{type(error).__name__}: {one_line(error, _LONGEST)}{full}"
 
 
 def write_fatal(log_dir: Path, message: str, stack: str = "") -> None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import hashlib
-import logging
 import os
 import threading
 import time
@@ -15,21 +15,18 @@ from typing import BinaryIO
 
 from recipe.run.errors import ConfigError
 
-logger = logging.getLogger(__name__)
-
 
 @contextmanager
 def whole_file(path: Path) -> Iterator[BinaryIO]:
     """Open a file to write, which takes its place, on the disk, when the block ends well.
 
-    A block that fails, and a process that is killed in it, leave the place as it was. A link stays,
-    and what it points to is replaced. A device or a pipe is written to.
+    A block that fails, and a process that is killed in it, leave the place as it was.
     """
-    if path.exists() and not path.is_file():
-        with path.open("wb") as file:  # refuses a folder
+    place = Path(os.path.realpath(path))
+    if place.exists() and not place.is_file():  # a device or a pipe, which must stay
+        with place.open("wb") as file:
             yield file
         return
-    place = Path(os.path.realpath(path))
     draft = place.with_name(f".{place.name}.{os.getpid()}-{threading.get_native_id()}.tmp")
     try:
         with draft.open("wb") as file:
@@ -59,21 +56,17 @@ def move_whole(draft: Path, target: Path) -> None:
 def sync(path: Path) -> None:
     """Bring a file to the disk, or the names in a folder."""
     number = os.open(path, os.O_RDONLY)
-    try:
+    # Not every file system can for a folder.
+    with contextlib.suppress(*[OSError] if path.is_dir() else []):
         os.fsync(number)
-    except OSError:
-        if not path.is_dir():  # not every file system can for a folder
-            raise
-    finally:
-        os.close(number)
+    os.close(number)
 
 
 def append_lines(path: Path, lines: Iterable[bytes]) -> None:
     """Add lines, given without their ends, at the end of a file and in place of a cut last one."""
     with open(path, "a+b") as file:
         drop_fragment(file)
-        for line in lines:
-            file.write(line + b"\n")
+        file.writelines(line + b"\n" for line in lines)
 
 
 def drop_fragment(file: BinaryIO) -> None:
@@ -112,7 +105,4 @@ def claimed(path: Path, *, wait_s: float = 0.0) -> Iterator[int]:
                         f"(trainer.experiment_name, or -o)"
                     ) from None
                 time.sleep(0.2)
-            except OSError as error:
-                logger.warning("%s: no file locks (%s); run one command here", path.parent, error)
-                break
         yield file.fileno()

@@ -325,7 +325,7 @@ def check(campaign: Campaign, root: Path, only: Sequence[str] = ()) -> None:
         raise HintError(f"{failed} of {len(firsts)} arms cannot start")
 
 
-@errors_in_one_line(after_interrupt="; the same command continues")
+@errors_in_one_line()
 def main(argv: Sequence[str] | None = None) -> None:
     """Make, list or check the runs."""
     parser = Parser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)

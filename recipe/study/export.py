@@ -25,7 +25,7 @@ from recipe.run.children import start_child
 from recipe.run.config import check
 from recipe.run.ending import errors_in_one_line
 from recipe.run.errors import ConfigError, DataError
-from recipe.run.rows import accuracies
+from recipe.run.run_folder import accuracies
 from recipe.run.whole_file import move_whole
 from recipe.study.runs import Run, read_run
 from recipe.study.tables import markdown, percent
@@ -34,7 +34,7 @@ if TYPE_CHECKING:  # it loads for seconds
     import torch
 
 
-@errors_in_one_line(hears_sigterm=True)
+@errors_in_one_line()
 def main(argv: list[str] | None = None) -> int:
     """Write the folder."""
     parser = Parser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)

@@ -29,7 +29,7 @@ from recipe.run.children import end_children, start_child
 from recipe.run.config import check
 from recipe.run.ending import errors_in_one_line
 from recipe.run.errors import HintError
-from recipe.run.rows import accuracies, read_rows
+from recipe.run.run_folder import accuracies, read_rows
 from recipe.run.typed import read_yaml
 from recipe.run.whole_file import write_whole
 from recipe.study.runs import SECONDS, VLLM_DIFFERENCE, compare_records

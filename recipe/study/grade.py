@@ -52,7 +52,7 @@ class _Row(BaseModel):
     entry_point: str = ""
 
 
-@errors_in_one_line(hears_sigterm=True)
+@errors_in_one_line()
 def main(argv: Sequence[str] | None = None) -> None:
     """Grade a file; the exit code says whether every row was graded."""
     logging.basicConfig(level=logging.ERROR, format="%(message)s")

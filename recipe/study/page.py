@@ -20,7 +20,7 @@ from plotly.offline import get_plotlyjs
 
 from recipe.hint.command.compose import primary_config, set_config_paths
 from recipe.hint.credit.rows import has_signal
-from recipe.run.rows import accuracies
+from recipe.run.run_folder import accuracies
 from recipe.study.estimators import t_quantile
 from recipe.study.runs import SECONDS, Run, level_share
 

@@ -38,7 +38,7 @@ _COLOURS = ("#6b6b6b", "#1b6ca8", "#d9822b", "#5b8c5a", "#8e5ea2", "#c0504d")
 _WINDOW = 8  # steps that the share of informative groups is averaged over
 
 
-@errors_in_one_line(hears_sigterm=True)
+@errors_in_one_line()
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command that the first argument names."""
     as_is = argparse.RawDescriptionHelpFormatter

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from recipe.run.errors import DataError
-from recipe.run.rows import accuracies, by_step, read_rows
+from recipe.run.run_folder import accuracies, by_step, read_rows
 from recipe.run.typed import read_yaml
 
 RUN_FILE = "campaign.json"  # in the folder of a campaign's run: what it is made of

@@ -20,7 +20,7 @@ from recipe.run.checkpoints import (
 from recipe.run.errors import ConfigError
 from recipe.run.launcher import claimed_places, leave_former_run
 from recipe.run.resume import check_run_folder, is_finished
-from recipe.run.run_folder import METRICS_FILE, RunFolder
+from recipe.run.run_folder import METRICS_FILE, RunFolder, read_rows
 
 ACCURACY = "val-core/tiny/hard/acc/mean@4"
 
@@ -110,7 +110,7 @@ def test_a_run_gets_the_line_of_its_own_checkpoint_alone(tmp_path, monkeypatch, 
     source = tmp_path if is_own else tmp_path / "other"
     folder = saved(source / "checkpoints", 2)
     started(monkeypatch, settings(tmp_path), 2, folder)
-    steps = [row["step"] for row in RunFolder(tmp_path).read_metrics()]
+    steps = [row["step"] for row in read_rows(tmp_path / "metrics.jsonl")]
     assert steps == ([2] if is_own else [])
 
 

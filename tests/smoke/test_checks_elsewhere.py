@@ -10,7 +10,8 @@ import pytest
 
 from recipe.hint import main_hint
 from recipe.run import devices
-from recipe.run.checkpoints import digests_of, mark_complete
+from recipe.run.checkpoints import mark_complete
+from recipe.run.whole_file import file_sha256
 from recipe.study import evaluate, export
 
 pytestmark = pytest.mark.slow
@@ -81,7 +82,7 @@ def test_a_run_is_evaluated_in_its_own_folder_on_files_it_was_not_trained_on(
     command, checkpoint, tmp_path
 ):
     root, train = tmp_path / "run/checkpoints", ROOT / "data/tiny/train.parquet"
-    mark_complete(root, 5, train_files=[*digests_of(str(train)).values()])
+    mark_complete(root, 5, train_files=[file_sha256(train)])
     given = ["hardware=laptop", f"hint.run_dir={tmp_path}/run", "preflight_only=true"]
     evaluates = [f"{MODEL}={checkpoint}", "trainer.eval_only=true"]
     code, _, stderr = command(

@@ -1,9 +1,6 @@
 """The command line before Hydra."""
 
 import importlib
-import os
-import signal
-import time
 
 import pytest
 
@@ -11,7 +8,6 @@ from recipe.hint.command.aliases import given_settings
 from recipe.hint.command.compose import choose_hardware
 from recipe.run.arguments import Parser
 from recipe.run.ending import errors_in_one_line
-from recipe.run.whole_file import whole_file
 
 
 def test_the_last_value_of_a_setting_wins():
@@ -56,17 +52,3 @@ def test_an_interrupted_command_ends_with_one_line(program, monkeypatch, capsys)
     with pytest.raises((SystemExit, KeyboardInterrupt), match="130"):
         importlib.import_module(f"recipe.hint.main_{program}").main(["a", "b"])
     assert capsys.readouterr().err == "error: interrupted\n"
-
-
-def test_sigterm_ends_a_command_with_one_line_and_removes_what_it_was_writing(tmp_path, capsys):
-    with (
-        pytest.raises(SystemExit, match="143"),
-        errors_in_one_line(hears_sigterm=True),
-        whole_file(tmp_path / "out.jsonl"),
-    ):
-        assert len(list(tmp_path.iterdir())) == 1
-        os.kill(os.getpid(), signal.SIGTERM)
-        time.sleep(60)  # the handler raises in it
-    assert capsys.readouterr().err == "error: terminated\n"
-    assert not list(tmp_path.iterdir())
-    assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL

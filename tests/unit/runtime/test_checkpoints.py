@@ -15,7 +15,6 @@ from recipe.run.checkpoints import (
     complete_steps,
     drop_old,
     empty_step,
-    known_checkpoints,
     mark_complete,
     model_files,
     point_at,
@@ -95,19 +94,6 @@ def test_a_step_that_is_saved_again_loses_the_weights_merged_from_the_first_save
     empty_step(tmp_path, 3)
     mark_complete(tmp_path, 3)
     assert model_files(folder) == (folder / "actor" / "huggingface", False)
-
-
-@pytest.mark.parametrize("given", ["", "checkpoints", "checkpoints/global_step_7", "checkpoint_8"])
-def test_a_path_that_is_no_checkpoint_leads_to_those_of_its_run(tmp_path, given):
-    root = tmp_path / "run" / "checkpoints"
-    root.mkdir(parents=True)
-    assert known_checkpoints(tmp_path / "run" / given) == f"{root} has no checkpoint yet"
-    for step in (20, 3, 100):
-        (root / f"global_step_{step}").mkdir()
-        if step != 100:  # killed while it was saved
-            mark_complete(root, step)
-    told = f"{root} has global_step_3, global_step_20"
-    assert known_checkpoints(tmp_path / "run" / given) == told
 
 
 class Killed(Exception):
@@ -236,10 +222,6 @@ def test_the_line_of_a_step_that_was_saved_and_not_logged_comes_back(tmp_path, l
     whole = folder.metrics.read_text()
     assert whole == lines + '{"step": 3, "hint/prompts": 8, "actor/loss": NaN}\n'
     folder.restore_metrics(3, tmp_path)  # it is there now
-    assert folder.metrics.read_text() == whole
-    # An early version kept what verl takes out before it logs.
-    (tmp_path / METRICS_FILE).write_text('{"hint/prompts": 8, "_filtered": "{0.0: 2}"}')
-    folder.restore_metrics(3, tmp_path)
     assert folder.metrics.read_text() == whole
 
 

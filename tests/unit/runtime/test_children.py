@@ -1,26 +1,20 @@
 """What a command started ends with it, and a signal ends the wait for it wherever it comes."""
 
-import contextlib
 import os
 import signal
 import subprocess
 import sys
 import threading
-import time
 
-import psutil
 import pytest
 
-from recipe.run import children
 from recipe.run.children import (
-    RayServices,
     deferred_signals,
     end_children,
     pause,
     raise_deferred,
-    starting_ray,
 )
-from recipe.run.errors import ConfigError, HintError, StallError, Terminated
+from recipe.run.errors import ConfigError, HintError, Terminated
 from recipe.run.whole_file import claimed
 
 
@@ -52,12 +46,9 @@ def test_a_signal_is_raised_where_it_is_asked_for(number, error):
     raise_deferred()  # nothing is left of it
 
 
-def test_a_second_signal_ends_a_block_that_does_not_ask(monkeypatch):
-    monkeypatch.setattr(children, "_UNHEARD_S", 0.05)
+def test_a_second_signal_ends_a_block_that_does_not_ask():
     with pytest.raises(Terminated), deferred_signals():
         os.kill(os.getpid(), signal.SIGTERM)
-        os.kill(os.getpid(), signal.SIGTERM)  # the same order, told twice
-        time.sleep(0.1)
         os.kill(os.getpid(), signal.SIGTERM)
         pytest.fail("it was not raised")
 
@@ -91,68 +82,6 @@ def test_a_second_signal_kills_what_the_first_one_could_not_end():
             with pytest.raises(KeyboardInterrupt):
                 end_children([job])
     assert job.wait(10) == -signal.SIGKILL
-
-
-SLEEPER = (
-    "import ctypes, sys, time; ctypes.CDLL(None).prctl(15, sys.argv[1].encode(), 0, 0, 0); "
-    "time.sleep(600)"
-)
-
-
-@pytest.fixture
-def raylet():
-    """A child of this process with the name of one of Ray's."""
-    with subprocess.Popen([sys.executable, "-c", SLEEPER, "raylet"]) as process:
-        while psutil.Process(process.pid).name() != "raylet":
-            time.sleep(0.01)
-        yield process
-        process.kill()
-
-
-def test_a_process_of_rays_that_died_is_named(raylet):
-    services = RayServices()
-    services.check()
-    raylet.kill()
-    raylet.wait()
-    with pytest.raises(StallError, match="Ray's process raylet died"):
-        services.check()
-
-
-def test_a_process_of_rays_that_stays_stopped_is_named_and_killed_at_the_end(raylet, monkeypatch):
-    services = RayServices()
-    raylet.send_signal(signal.SIGSTOP)
-    while psutil.Process(raylet.pid).status() != psutil.STATUS_STOPPED:
-        time.sleep(0.01)
-    services.check()  # it may go on in a moment
-    monkeypatch.setattr(children, "_STOPPED_S", -1.0)
-    with pytest.raises(StallError, match="Ray's process raylet was stopped"):
-        services.check()
-    services.shut_down(lambda: None)
-    assert raylet.wait(10) == -signal.SIGKILL
-
-
-def test_a_start_of_ray_that_does_not_come_ends_the_command_and_its_processes():
-    code = (
-        "import subprocess, time\n"
-        "from recipe.run.children import starting_ray\n"
-        "child = subprocess.Popen(['sleep', '600'])\n"
-        "print(child.pid, flush=True)\n"
-        "with starting_ray(0.5): time.sleep(600)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.returncode == 2
-    assert "error: Ray did not start within hint.watchdog.queue_s=0.5 s" in done.stderr
-    with contextlib.suppress(psutil.NoSuchProcess):
-        child = psutil.Process(int(done.stdout))
-        while child.status() != psutil.STATUS_ZOMBIE:  # its parent is gone: nobody waits for it
-            time.sleep(0.01)
-
-
-def test_an_error_and_a_signal_while_ray_starts_are_told_as_such():
-    with pytest.raises(StallError, match="^Ray did not start: no raylet$"), starting_ray(600):
-        raise Exception("no\nraylet")  # noqa: TRY002 - as Ray's
-    with pytest.raises(Terminated), starting_ray(600):
-        sys.exit(signal.SIGTERM)  # as Ray's handler
 
 
 HOLDER = """

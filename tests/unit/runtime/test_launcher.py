@@ -1,11 +1,18 @@
 """A folder has one run at a time; Ray's logs are kept with it, and its console file is shown."""
 
+import signal
+import subprocess
+import sys
+import time
+
+import psutil
 import pytest
 from omegaconf import OmegaConf
 
 from recipe.run import launcher
-from recipe.run.errors import ConfigError
-from recipe.run.launcher import keep_logs
+from recipe.run.errors import ConfigError, StallError
+from recipe.run.launcher import RayServices, keep_logs
+from recipe.run.reporter import Console
 from recipe.run.run_folder import RunFolder
 from recipe.run.whole_file import claimed
 
@@ -58,12 +65,50 @@ def test_of_a_cluster_that_others_use_only_files_of_the_job_are_kept(session, tm
     assert kept("") == {*ours, f"worker-{THEIRS}-01000000-8.out", "raylet.out"}
 
 
-def test_a_start_takes_away_no_line_of_an_earlier_one(tmp_path):
+def test_a_start_shows_its_own_lines_behind_those_of_earlier_ones(tmp_path, capsys):
     folder = RunFolder(tmp_path)
     folder.create()
     for text in ("first", "second"):
-        folder.begin_console()
+        console = Console(folder.console)
         folder.say(text)
-    folder.begin_console()
-    kept = {each.name: each.read_text() for each in folder.logs.glob("console*")}
-    assert kept == {"console.1.log": "first\n", "console.2.log": "second\n"}
+        console.show()
+        assert capsys.readouterr().out == f"{text}\n"
+    assert folder.console.read_text() == "first\nsecond\n"
+
+
+SLEEPER = (
+    "import ctypes, sys, time; ctypes.CDLL(None).prctl(15, sys.argv[1].encode(), 0, 0, 0); "
+    "time.sleep(600)"
+)
+
+
+@pytest.fixture
+def raylet():
+    """A child of this process with the name of one of Ray's."""
+    with subprocess.Popen([sys.executable, "-c", SLEEPER, "raylet"]) as process:
+        while psutil.Process(process.pid).name() != "raylet":
+            time.sleep(0.01)
+        yield process
+        process.kill()
+
+
+def test_a_process_of_rays_that_died_is_named(raylet):
+    services = RayServices()
+    services.check()
+    raylet.kill()
+    raylet.wait()
+    with pytest.raises(StallError, match="Ray's process raylet died"):
+        services.check()
+
+
+def test_a_process_of_rays_that_stays_stopped_is_named_and_killed_at_the_end(raylet, monkeypatch):
+    services = RayServices()
+    raylet.send_signal(signal.SIGSTOP)
+    while psutil.Process(raylet.pid).status() != psutil.STATUS_STOPPED:
+        time.sleep(0.01)
+    services.check()  # it may go on in a moment
+    monkeypatch.setattr(launcher, "_STOPPED_S", -1.0)
+    with pytest.raises(StallError, match="Ray's process raylet was stopped"):
+        services.check()
+    services.shut_down()
+    assert raylet.wait(10) == -signal.SIGKILL

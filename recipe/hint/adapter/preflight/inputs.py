@@ -34,7 +34,6 @@ from recipe.hint.settings import HintSettings
 from recipe.problems.checks import odd_golds
 from recipe.problems.columns import ProblemFile, check_there, read_file
 from recipe.problems.schema import Problem, complete_sets
-from recipe.run.checkpoints import known_checkpoints
 from recipe.run.config import MODEL_NODE, PROMPT_LENGTH, ROLLOUT, check, files_of, setting
 from recipe.run.errors import ConfigError, DataError, one_line
 from recipe.run.paths import TRAIN, model_folder
@@ -111,8 +110,7 @@ def load_model(config: DictConfig, *, has_weights: bool = True) -> Model:
     folder = model_folder(str(path)) or path
     is_of_hub = str(path).count("/") == 1 and not str(path).startswith((".", "/", "~"))
     if folder == path and not is_of_hub and not Path(path).is_dir():
-        known = known_checkpoints(path)
-        raise ConfigError(f"{MODEL}={path}: no such folder of a model{known and f'; {known}'}")
+        raise ConfigError(f"{MODEL}={path}: no such folder of a model")
     context = _context(config, folder, trust)
     sizes = list(_weight_sizes(Path(folder))) if has_weights and Path(folder).is_dir() else []
     source = setting(config, f"{MODEL_NODE}.tokenizer_path") or folder
