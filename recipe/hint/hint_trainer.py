@@ -36,7 +36,6 @@ from recipe.hint.settings import build_method, settings_of
 from recipe.problems.schema import problem_from_row
 from recipe.run.checkpoints import (
     STATE_FILE,
-    digests_of_run,
     drop_old,
     empty_step,
     is_within,
@@ -85,7 +84,6 @@ class HintMixin(CreditMixin):
         ask_for_models(config, self._method)
         read_base_of_adapter(config)
         self._reporter: StepReporter | None = None
-        self._digests: dict[str, Any] = {}  # of the files that the run is made with
         self._records_of_step: list[PromptRecord] = []
         self._samples_of_step: dict[str, bytes] = {}
         self._metrics_of_step: dict[str, Any] = {}
@@ -238,7 +236,6 @@ class HintMixin(CreditMixin):
 
     def _setup(self) -> None:
         with self._limit("start"):
-            self._digests = digests_of_run(self.config)
             super()._setup()
             if self.val_dataloader.num_workers:  # torch's own limit; verl iterates it itself
                 self.val_dataloader.timeout = self.hint.watchdog.answer_s
@@ -286,7 +283,7 @@ class HintMixin(CreditMixin):
             write_whole(folder / METRICS_FILE, json.dumps(plain(self._metrics_of_step)))
             super()._save_checkpoint()
             self.folder.settle()
-            mark_complete(root, self.global_steps, needs=("actor",), **self._digests)
+            mark_complete(root, self.global_steps, needs=("actor",))
             keep = self.config.trainer.max_actor_ckpt_to_keep
             drop_old(root, self.global_steps, keep, spared=self._resumed_from)
 

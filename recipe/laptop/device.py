@@ -1,4 +1,4 @@
-"""verl 0.9.1 on a machine without an accelerator: a platform and seven small gaps closed.
+"""verl 0.9.1 on a machine without an accelerator: a platform and six small gaps closed.
 
 Importing this closes the gaps in a process of a CPU run; nothing on disk changes.
 tests/contracts/test_cpu_platform.py holds one test per gap, so an upgrade fails there first.
@@ -10,17 +10,16 @@ import contextlib
 import functools
 import importlib.metadata
 import types
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from multiprocessing import shared_memory
 from typing import Any
 
-import numpy as np
 import torch
 import torch.distributed
 from transformers import AutoModelForTokenClassification
 from verl.plugin.platform.platform_base import PlatformBase
 from verl.plugin.platform.platform_manager import PlatformRegistry
-from verl.utils import seqlen_balancing, torch_functional
+from verl.utils import torch_functional
 
 
 def _returns(value: Any = None) -> Callable[..., Any]:
@@ -143,24 +142,3 @@ def _take_log_probs_in_fp32(original: Any, logits: Any, labels: torch.Tensor) ->
     Autocast on a CPU leaves log-softmax in bf16: a log-probability of -10 is off by up to 0.03.
     """
     return original(logits.float(), labels)
-
-
-@_around(seqlen_balancing, "get_seqlen_balanced_partitions")
-def _keep_rows_of_a_length_together(
-    original: Any, seqlen_list: Sequence[int], k_partitions: int, equal_size: bool
-) -> list[list[int]]:
-    """Cut a batch into micro-batches along the lengths of its rows.
-
-    verl mixes long and short rows so that all micro-batches cost the same once padding is removed,
-    which takes flash attention. Here a short row is computed as long as the longest one beside it.
-    """
-    if equal_size or k_partitions == 1:
-        return original(seqlen_list, k_partitions, equal_size)
-    order_N = np.argsort(seqlen_list, kind="stable")
-    done_N = np.cumsum(np.asarray(seqlen_list)[order_N])
-    parts = np.arange(1, k_partitions)
-    cuts = np.searchsorted(done_N, done_N[-1] * parts / k_partitions, side="right")
-    # At least one row each, whatever one long row weighs.
-    cuts = np.maximum.accumulate(np.maximum(cuts, 1) - parts) + parts
-    cuts = np.minimum(cuts, len(order_N) - k_partitions + parts)
-    return [sorted(part.tolist()) for part in np.split(order_N, cuts)]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import re
 import shutil
@@ -11,10 +10,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from omegaconf import OmegaConf
-
 from recipe.run.errors import ConfigError, HintError
-from recipe.run.whole_file import file_sha256, sync, write_whole
+from recipe.run.whole_file import sync, write_whole
 
 COMPLETE, STATE_FILE = "COMPLETE", "hint_state.npz"
 REPLAY_FILE = "hint_replay.npz"  # ArCHer's
@@ -35,11 +32,10 @@ def step_of(folder: Path) -> int | None:
     return int(found[1]) if found else None
 
 
-def mark_complete(root: str | Path, step: int, *, needs: Sequence[str] = (), **facts: Any) -> None:
+def mark_complete(root: str | Path, step: int, *, needs: Sequence[str] = ()) -> None:
     """Mark the checkpoint of ``step`` as complete, and let the next start continue from it.
 
-    ``needs`` names parts that must be there, such as ``actor``; ``facts`` are for the check when
-    the run is resumed (``digests_of_run``).
+    ``needs`` names parts that must be there, such as ``actor``.
     """
     folder = step_folder(root, step)
     for name in needs:
@@ -52,7 +48,7 @@ def mark_complete(root: str | Path, step: int, *, needs: Sequence[str] = (), **f
     sizes = {str(path.relative_to(folder)): path.stat().st_size for path in files}
     for path in files:  # verl's too: the marker must not outlive what it marks
         sync(path)
-    said = {"step": step, "bytes": sizes, **facts}
+    said = {"step": step, "bytes": sizes}
     write_whole(folder / COMPLETE, json.dumps(said, indent=1) + "\n")
     point_at(root, step)
 
@@ -83,12 +79,8 @@ def drop_old(
     here. Those whose weights verl deleted are emptied too. ``spared``, from which the run was
     resumed, stays beside these.
     """
-    # By time: a run that started over may have later steps of its former life around it.
-    in_order = sorted(
-        (each for each in complete_steps(root) if each <= step),
-        key=lambda each: ((step_folder(root, each) / COMPLETE).stat().st_mtime_ns, each),
-    )
-    old = set(in_order[:-keep]) if keep else set()
+    old = {each for each in complete_steps(root) if each <= step}
+    old -= {*sorted(old)[-keep:]} if keep else old
     if spared is not None and is_within(root, spared):
         old.discard(step_of(spared) or 0)
     for folder in Path(root).glob("global_step_*"):
@@ -142,7 +134,7 @@ def check_resumable(root: str | Path) -> int | None:
 
 
 def said_of(folder: Path) -> dict[str, Any]:
-    """Return what ``COMPLETE`` says of a checkpoint: its files' sizes, and facts of its run."""
+    """Return what ``COMPLETE`` says of a checkpoint: its step, and its files' sizes."""
     try:
         return dict(json.loads((folder / COMPLETE).read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError) as error:
@@ -162,23 +154,6 @@ def check_undamaged(folder: Path) -> None:
                 f"bytes with which it was saved. Restore the file, or move the checkpoint away to "
                 f"resume from the one before it"
             )
-
-
-def digests_of_run(config: Any) -> dict[str, Any]:
-    """Return digests of the files that a run is made with, as far as this machine has them.
-
-    Of the model: its configuration, and its files' sizes.
-    """
-    files = OmegaConf.select(config, "data.train_files") or []
-    paths = map(Path, [files] if isinstance(files, str) else files)
-    model = Path(str(OmegaConf.select(config, "actor_rollout_ref.model.path"))).expanduser()
-    digest = None
-    if (model / "config.json").is_file():
-        weights = sorted([*model.glob("*.safetensors"), *model.glob("*.bin")])
-        sizes = "".join(f"{file.name} {file.stat().st_size}\n" for file in weights)
-        text = (model / "config.json").read_bytes() + sizes.encode()
-        digest = hashlib.sha256(text).hexdigest()
-    return {"train_files": [file_sha256(path) for path in paths if path.is_file()], "model": digest}
 
 
 def is_within(root: str | Path, checkpoint: Path) -> bool:

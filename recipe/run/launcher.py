@@ -27,7 +27,7 @@ from recipe.run.paths import evaluation_folder, make_absolute
 from recipe.run.reporter import Console, closing_lines, stopped_line
 from recipe.run.run_folder import RunFolder, keep_config
 from recipe.run.task_runner import HintTaskRunner, claimed_places, is_training
-from recipe.run.watchdog import NO_ANSWER, Heartbeat, Watchdog, read_fatal, sentence_of
+from recipe.run.watchdog import NO_ANSWER, Watchdog, read_fatal, sentence_of
 
 _POLL_S = 0.2
 _SHUTDOWN_S, _ENDED_S = 30.0, 10.0  # for Ray's own end, then for that of what it started
@@ -107,11 +107,11 @@ def _started_ray(config: DictConfig, folder: RunFolder) -> Iterator[RayServices]
         try:
             yield services
         finally:
-            with contextlib.suppress(Exception):  # the run's own error must not be replaced
-                time.sleep(0.3)
-                job = "" if services.are_ours else ray.get_runtime_context().get_job_id()
-                session = Path(context.address_info["session_dir"]) / "logs"
-                keep_logs(session, folder.logs / "ray", job)
+            if services.are_ours:  # a cluster's folder has the output of other jobs too
+                with contextlib.suppress(Exception):  # the run's own error must not be replaced
+                    time.sleep(0.3)
+                    session = Path(context.address_info["session_dir"]) / "logs"
+                    shutil.copytree(session, folder.logs / "ray", dirs_exist_ok=True)
             services.shut_down()
 
 
@@ -207,12 +207,17 @@ def _run(
                 f"CPUs (ray_kwargs.ray_init.num_cpus)"
             )
     ray.get(ready)
-    heartbeat, job = Heartbeat(folder.logs), runner.run.remote(config)
+    heartbeat, job = folder.logs / "heartbeat", runner.run.remote(config)
+    heartbeat.touch()
+    # By the clock of this process: a laptop may sleep, and a disk may have a clock of its own.
+    last, changed_at = 0, time.monotonic()
     try:
         while not ray.wait([job], timeout=_POLL_S)[0]:
             raise_deferred()
             console.show()
-            if heartbeat.age_s() > limits.answer_s:
+            if (beat := heartbeat.stat().st_mtime_ns) != last:
+                last, changed_at = beat, time.monotonic()
+            elif time.monotonic() - changed_at > limits.answer_s:
                 raise StallError(
                     f"the driver did not answer within hint.watchdog.answer_s="
                     f"{limits.answer_s:g} s; see logs/ray for where it hung, or raise the limit"
@@ -235,15 +240,6 @@ def _reason(error: Exception, folder: RunFolder) -> str:
     # vLLM's errors point at the output of its engine.
     where = "; it is in a file logs/ray/worker-*: grep EngineCore"
     return reason + (where if "root cause" in reason else "")
-
-
-def keep_logs(session: Path, target: Path, job: str) -> None:
-    """Copy Ray's files of logs whose name has ``job``: a shared cluster has those of all jobs."""
-    for path in session.rglob("*"):
-        if job in path.name and path.is_file():
-            to = target / path.relative_to(session)
-            to.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(path, to)
 
 
 def ray_arguments(config: DictConfig) -> dict[str, Any]:

@@ -14,10 +14,8 @@ from omegaconf import DictConfig, OmegaConf
 from recipe.run.checkpoints import (
     check_resumable,
     check_undamaged,
-    digests_of_run,
     is_within,
     resume_step,
-    said_of,
     step_folder,
     step_of,
 )
@@ -34,7 +32,7 @@ from recipe.run.config import (
     text_of,
 )
 from recipe.run.errors import ConfigError, one_line
-from recipe.run.paths import CHECKPOINTS, DATA_FILES, FOLDERS, SOURCES, TRAIN
+from recipe.run.paths import CHECKPOINTS, DATA_FILES, FOLDERS, SOURCES
 from recipe.run.typed import read_json, read_yaml
 
 _LONGEST_NAME = 200  # file systems allow 255 bytes; backends append something
@@ -43,9 +41,6 @@ _MODE, _FROM = names("trainer", "resume_mode resume_from_path")
 _OTHER = "give another trainer.experiment_name"
 # verl writes a file per trainer process, and can be resumed only with as many.
 _DEVICES = "trainer.nnodes x trainer.n_gpus_per_node"
-# Compared by content where a checkpoint says what it was; other paths by their last part, so that a
-# project may be moved.
-_CONTENT = {TRAIN: "train_files", f"{MODEL_NODE}.path": "model"}
 # Sections of the user's own keys: what is left out is a change too.
 _OPEN = (
     *("data.apply_chat_template_kwargs", "hint.teacher.body"),
@@ -166,18 +161,9 @@ def check_same_run(config: DictConfig, own: Sequence[str] = ()) -> None:
     if checkpoint is None:
         return
     is_own = is_within(setting(config, CHECKPOINTS), checkpoint)
-    said, digests = said_of(checkpoint), digests_of_run(config)
-    same = [name for name in (*SAME, _DEVICES, *own) if name]
-    for name, key in _CONTENT.items():
-        if said.get(key) and digests[key] and (is_own or name == TRAIN):
-            same.remove(name)
-            check(
-                said[key] == digests[key],
-                f"{name}={text_of(setting(config, name))} has another content than when "
-                f"{checkpoint} was saved: give what it was then, or {_OTHER}",
-            )
     if not (is_own and (root / "config.yaml").exists()):
         return
+    same = [name for name in (*SAME, _DEVICES, *own) if name]
     before = OmegaConf.create(read_yaml((root / "config.yaml").read_text("utf-8")) or {})
     was, now = _compared(before), _compared(config)
     changed = [
@@ -196,7 +182,7 @@ def check_same_run(config: DictConfig, own: Sequence[str] = ()) -> None:
 
 
 def _compared(config: Any) -> dict[str, Any]:
-    """Return all settings by name, and paths by their last part."""
+    """Return all settings by name, and paths by their last part: a project may be moved."""
     flat = dict(leaves(OmegaConf.to_container(config)))
     for name in {*SOURCES, *DATA_FILES} & flat.keys():
         value = flat[name]

@@ -1,8 +1,8 @@
 """Waiting, once: every wait of a run has a limit, and an error names who did not answer.
 
 The driver has a :class:`Watchdog` for the phase that its main thread is in, and a :class:`Liveness`
-that asks the actors it depends on. The command reads the :class:`Heartbeat` of the driver, and the
-first reason that any process left in ``logs/fatal.json``.
+that asks the actors it depends on. The command looks at the driver's ``logs/heartbeat``, and reads
+the first reason that any process left in ``logs/fatal.json``.
 """
 
 from __future__ import annotations
@@ -98,22 +98,6 @@ class Watchdog:
         while not self._stop.wait(_LOOK_EVERY_S):
             with contextlib.suppress(OSError):
                 os.utime(self._log_dir / "heartbeat")
-
-
-class Heartbeat:
-    """The launcher's view of the driver's watchdog: how old its last beat is, by its own clock."""
-
-    def __init__(self, log_dir: Path) -> None:
-        self._path = log_dir / "heartbeat"
-        self._path.touch()
-        self._last, self._changed_at = self._path.stat().st_mtime_ns, time.monotonic()
-
-    def age_s(self) -> float:
-        """Return the seconds since the file last changed; an unreadable one has not changed."""
-        with contextlib.suppress(OSError):
-            if (last := self._path.stat().st_mtime_ns) != self._last:
-                self._last, self._changed_at = last, time.monotonic()
-        return time.monotonic() - self._changed_at
 
 
 class Liveness:

@@ -18,11 +18,10 @@ import torch
 import torch.distributed
 import verl  # noqa: F401  - loads the plugin, as in every process of a run
 from engines import BASE
-from tensordict import TensorDict
 from transformers import AutoConfig, AutoModelForTokenClassification
 from verl.plugin.platform import get_platform
 from verl.plugin.platform.platform_base import PlatformBase
-from verl.utils import device, distributed, seqlen_balancing, torch_functional
+from verl.utils import device, distributed, torch_functional
 from verl.utils.model import load_valuehead_model
 
 
@@ -150,30 +149,10 @@ def log_probs() -> dict[str, Any]:
     return {"log-probs without the patch": errors[0], "log-probs": errors[1]}
 
 
-def micro_batches() -> dict[str, Any]:
-    """Tokens computed for 12 rows of 10 tokens and 4 of 300, in micro-batches of 400 at most."""
-    lengths = [10, 10, 300, 10] * 4
-    mask_NT = torch.arange(300)[None] < torch.tensor(lengths)[:, None]
-    rows = TensorDict({"input_ids": mask_NT.long(), "attention_mask": mask_NT.long()}, [16])
-    patched = seqlen_balancing.get_seqlen_balanced_partitions
-    seen: dict[str, Any] = {}
-    for name, cut in (("verl's", patched.__wrapped__), ("ours", patched)):
-        seqlen_balancing.get_seqlen_balanced_partitions = cut
-        _, parts = seqlen_balancing.rearrange_micro_batches(rows, max_token_len=400)
-        computed = sum(len(part) * max(lengths[row] for row in part) for part in parts)
-        largest = max(sum(lengths[row] for row in part) for part in parts)
-        whole = sorted(row for part in parts for row in part) == list(range(16))
-        seen[f"tokens in {name} micro-batches"] = [computed, largest, whole]
-    heavy = [[1], [5, 5], [1, 1, 1, 9999], [9999, 1, 1, 1], [3] * 7]
-    shares = [[patched(loads, k, False) for k in range(1, len(loads) + 1)] for loads in heavy]
-    sizes = [[len(part) for part in parts] for each in shares for parts in each]
-    return seen | {"smallest micro-batch": min(min(each) for each in sizes)}
-
-
 if __name__ == "__main__":
     parts = (
         *(platform, backend, versions, segments, device_calls),
-        *(pinned, critic, log_probs, micro_batches),
+        *(pinned, critic, log_probs),
     )
     found = {name: value for part in parts for name, value in part().items()}
     sys.stdout.write("\n" + json.dumps(found))

@@ -59,14 +59,6 @@ def test_log_probs_of_a_trainer_in_bf16_are_taken_in_fp32(seen):
     assert seen["log-probs"] < 1e-5
 
 
-def test_a_short_row_is_not_computed_at_the_length_of_a_long_one(seen):
-    # 12 x 10 + 4 x 300 = 1,320 tokens of text: four micro-batches, each of one long row and three
-    # short ones, 4 x 4 x 300. Sorted: 12 x 10 and four long rows, each alone.
-    assert seen["tokens in verl's micro-batches"] == [4800, 330, True]
-    assert seen["tokens in ours micro-batches"] == [1320, 300, True]
-    assert seen["smallest micro-batch"] == 1
-
-
 def test_every_call_that_verl_makes_on_its_device_exists(seen):
     assert seen["device calls that fail"] == []
 

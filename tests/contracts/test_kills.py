@@ -149,7 +149,7 @@ def test_the_metrics_of_a_step_are_saved_as_they_are_logged(tmp_path, monkeypatc
     """verl takes `_dapo_filtered_reward_counts` out before it logs."""
     trainer = TRAINERS["sync"].__new__(TRAINERS["sync"])
     trainer.config = settings(tmp_path, max_actor_ckpt_to_keep=None)
-    trainer.global_steps, trainer._resumed_from, trainer._digests = 2, None, {}
+    trainer.global_steps, trainer._resumed_from = 2, None
     trainer._metrics_of_step = {"hint/prompts": 8, "_dapo_filtered_reward_counts": {0.0: 2}}
     trainer.tracker = SimpleNamespace(state_dict=dict)
     trainer.folder = RunFolder(tmp_path)

@@ -8,7 +8,7 @@ from omegaconf import OmegaConf
 
 from recipe.hint.adapter.preflight.settings import check_keys
 from recipe.hint.command.compose import tidied
-from recipe.run.checkpoints import digests_of_run, mark_complete
+from recipe.run.checkpoints import mark_complete
 from recipe.run.errors import ConfigError
 from recipe.run.resume import check_same_run
 
@@ -50,7 +50,7 @@ def run(plain, tmp_path):
         (project / name).write_text(name)
     (project / "run/checkpoints/global_step_3").mkdir(parents=True)
     OmegaConf.save(config, project / "run/config.yaml")
-    mark_complete(config.trainer.default_local_dir, 3, **digests_of_run(config))
+    mark_complete(config.trainer.default_local_dir, 3)
     return config
 
 
@@ -58,13 +58,6 @@ def test_a_moved_project_is_the_same_run(run, plain, tmp_path):
     shutil.move(tmp_path / "project", tmp_path / "elsewhere/project")
     moved = OmegaConf.create(json.loads(plain.replace("ROOT", f"{tmp_path}/elsewhere")))
     check_same_run(moved, ["hint.search"])
-
-
-@pytest.mark.parametrize("name", ["train.parquet", "model/config.json"])
-def test_another_content_under_the_same_name_is_another_run(run, tmp_path, name):
-    (tmp_path / "project" / name).write_text("another")
-    with pytest.raises(ConfigError, match="has another content than when .*global_step_3 was"):
-        check_same_run(run, ["hint.search"])
 
 
 @pytest.mark.parametrize(

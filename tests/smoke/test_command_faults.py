@@ -18,7 +18,7 @@ ANSWER_S = 8
 CODE = """
 import time
 from recipe.hint import main_hint
-from recipe.run import children, launcher
+from recipe.run import launcher
 from recipe.hint.adapter.preflight import run
 from recipe.run.task_runner import HintTaskRunner
 
@@ -29,7 +29,7 @@ class Waits(HintTaskRunner):
 
 run.preflight = lambda config, argv: []
 launcher.HintTaskRunner = Waits
-children._STOPPED_S = 5.0
+launcher._STOPPED_S = 5.0
 main_hint.main()
 """
 
@@ -119,7 +119,7 @@ def test_a_second_run_in_the_folder_is_refused_and_the_first_goes_on(run, tmp_pa
     second = waiting_run(tmp_path)
     _, err = second.communicate(timeout=300)
     assert second.returncode == 2
-    assert f"is in use by another run (process {run.pid} on " in err
+    assert "is in use by another run" in err
     time.sleep(1)
     assert run.poll() is None
     assert "ready" in (tmp_path / "logs/console.log").read_text()

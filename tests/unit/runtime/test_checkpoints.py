@@ -180,13 +180,6 @@ def test_starts_share_the_number_of_checkpoints_that_stay(tmp_path):
     assert complete_steps(tmp_path) == [7, 8]
 
 
-def test_a_run_that_started_over_keeps_its_own_checkpoints(tmp_path):
-    lay(tmp_path, 10, 20, 30)
-    lay(tmp_path, 5, 15, time_ns=10)  # its second life
-    drop_old(tmp_path, 15, 2)
-    assert complete_steps(tmp_path) == [5, 15, 20, 30]
-
-
 def test_what_the_run_was_resumed_from_stays_for_the_same_command(tmp_path):
     lay(tmp_path, 80, 85, 90)
     drop_old(tmp_path, 90, 2, spared=tmp_path / "global_step_80")

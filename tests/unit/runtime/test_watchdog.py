@@ -18,7 +18,6 @@ from recipe.hint.hint_trainer import HintMixin
 from recipe.run.errors import HintError
 from recipe.run.watchdog import (
     EXIT_CODE,
-    Heartbeat,
     Liveness,
     Watchdog,
     read_fatal,
@@ -178,12 +177,3 @@ def test_a_training_batch_is_waited_for_under_a_limit(tmp_path):
     with pytest.raises(Fetched, match=told):
         Trainer(dog, 7.0)._fetch_one_gen_batch()
     dog.stop()
-
-
-def test_a_heartbeat_grows_old_until_the_watchdog_of_the_driver_beats(tmp_path):
-    heartbeat = Heartbeat(tmp_path)
-    threading.Event().wait(0.6)
-    assert heartbeat.age_s() > 0.5
-    watchdog = Watchdog(tmp_path)
-    wait_for(lambda: heartbeat.age_s() < 0.4)
-    watchdog.stop()
