@@ -105,15 +105,6 @@ def test_a_member_that_does_not_come_ends_the_wait_of_the_others(monkeypatch):
         sender.init_process_group(0, 2, meeting)
 
 
-def test_the_sender_is_trainer_rank_0_and_every_rollout_worker_is_a_member():
-    meeting = ("10.0.0.1", 1234)
-    trainer, rollout = GlooCheckpointEngine.build_topology(3, 2, [meeting, None, None, None, None])
-    assert trainer["rank"] == [0, -1, -1]
-    assert rollout["rank"] == [1, 2]
-    assert trainer["world_size"] == [3, 3, 3]  # the sender and two receivers
-    assert rollout["meeting"] == [meeting, meeting]
-
-
 # -- verl around it -------------------------------------------------------------------------------
 
 

