@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from recipe.verify.maths.units import (
     COUNTERS,
@@ -17,7 +17,6 @@ from recipe.verify.maths.units import (
     is_symbol,
     kind_of,
     name_of,
-    number_of,
     read_unit,
 )
 
@@ -40,8 +39,6 @@ _PATTERNS = {
     r"|determine|compute) (?:down )?the first (?:\w{2,6}|[0-9]{1,2}|\$[0-9]{1,2}\$) terms",
     "several": r"\b(?:all|both|every|each|values|solutions|roots|zeros|integers|numbers|pairs?"
     r"|triples?|list|tuples?|commas?|respectively|coordinates|points|vectors?|sets?)\b",
-    "members": r"\b(?:all|each|every|both|two|three|which|roots?|zeros|values?|solutions?|primes?"
-    r"|factors|divisors|numbers|integers|lengths|intercepts)\b|solve for \$?[a-z]\b",
     "rewriting": r"decimal|fraction|convert|simplif|scientific|notation|percent|\bbase\b|mixed"
     r"|lowest|reduce|\brewrit|\bform\b|power of|factor"
     r"|\b(?:express|write) (?:\w+ ){0,3}[\\$(]?[\\$(0-9]",
@@ -52,7 +49,6 @@ _PATTERNS = {
     "coins": r"\b(?:quarter|dime|nickel|penn(?:y|ies))",
     "exact": r"\bexact|fraction|simplif|\bsimplest|radical|lowest terms",
     "work": r"\bfactor|simplif|\bsimplest|expand|multiply|\bproduct of",
-    "cents": r"\bcents?\b|¢",
     "age": r"\bhow old\b|\b(?:what|find)\b[^.?]{0,40}\bages?\b",
     "length": r"\bhow (?:far|tall|wide|deep)\b",
     "mass": r"\bhow heavy\b",
@@ -92,7 +88,6 @@ _CUT = frozenset(
     "are is was were do does did will would can could of have has had than in on for to at by from "
     "that who which with must should there he she they it his her their".split()
 )
-_TIMES = {"daily": "day", "weekly": "week", "hourly": "hour", "annual": "year", "yearly": "year"}
 _COMPARING = frozenset("more fewer less extra additional other positive odd even ordered".split())
 _ASKING = re.compile(r"\b(?:how (?:many|much)|what (?:is|are|was))\b")
 _PLAIN_UNITS = tuple((("unit", power),) for power in (1, 2, 3))
@@ -232,8 +227,8 @@ def counts_by(time: str, problem: str) -> bool:
     clause = _ASKING.split(question(problem).lower())[-1]
     clause = re.split(r"[,;]|\b(?:if|when|who|while)\b", clause)[0]
     words = _WORD.findall(clause)
-    times = [_TIMES.get(word) or name_of(word) or "" for word in words]
-    is_rate = bool({"per", "each", "every", *_TIMES} & {*words}) or words[1:2] in (["a"], ["an"])
+    times = [name_of(word) or "" for word in words]
+    is_rate = bool({"per", "each", "every"} & {*words}) or words[1:2] in (["a"], ["an"])
     is_rate = is_rate and not {"over", "in", "for"} & {*words}
     has_number = any(map(str.isdigit, clause)) or NUMBERS.keys() & {*words}
     times = [each for each in times if kind_of(each) == "time"]
@@ -351,18 +346,16 @@ def _longest_unit(words: Sequence[str]) -> Unit:
 # More often something else in the singular: the second side, a bit, the back yard, a real number.
 _ORDINARY = frozenset("second bit yard mole real won".split())
 _FONTS = re.compile(r"\\(?:text|mathrm|mbox|textrm|textbf|operatorname|rm)\b\s*\{?[ ~]*")
-_TOKEN = re.compile(
-    r"(?P<money>[$€£₹¥₩₽](?=[0-9][0-9.,]{0,20}(?: 000)?"
+_MENTION = re.compile(
+    r"(?P<sign>[$€£₹¥₩₽](?=[0-9][0-9.,]{0,20}"
     r"(?:(?<=\.) |[ /-]{0,2}[A-Za-z]{2}| [aAI] |[)?]|\s*$)))"  # a price, no formula
-    r"|(?P<pair>(?<![A-Za-z\\])[A-Za-z]{1,3} ?/ ?[A-Za-z]{1,3}(?![A-Za-z]))"
-    r"|\x02|\\[A-Za-z]+|\\.|[^\W\d_]+|[0-9]+|\S"
+    r"|(?P<marked>(?<=[0-9])[ ~{},;:!\\$-]{0,4}|\x02|\bper |(?<=[A-Za-z]) ?/ ?|(?<=°)"
+    r"|(?<=\\circ))?"
+    r"(?P<word>[^\W\d_]+|°|\\circ|\\?%)"
 )
-_SPACES = frozenset(r"{ } ~ \, \; \: \! $ \) ^ \ ".split()) | {"\\ "}
-_BEFORE = frozenset("per a an each in nearest square cubic sq cu ( /".split())
 # Abbreviations that can mean nothing else count as words do.
 _CLEAR = frozenset("km cm mm kg ft yd lb lbs oz hrs hr mph kph kWh".split())
 _ENDS_UNIT = re.compile(r"[.,;:?!)]{0,2}(?:\s+[A-Za-z]{2}|\s*$)|\s?/\s?[a-z]")
-_ENDS_INCH = re.compile(r"[.,;:?!)]|\s*$|\s(?:by|x|long|wide|tall|high|deep|and)\b|\s?[\\$×^²³]")
 
 
 @functools.lru_cache(maxsize=256)
@@ -373,51 +366,22 @@ def mentioned_units(problem: str) -> frozenset[str]:
     ``\text``, after ``per``. So a variable m, a point C and the second side mention none.
     """
     text = _FONTS.sub("\x02", _without_possessives(_with_plain_units(problem)))
-    names = {name for token, name in _units_in(text)}
+    names = {
+        name
+        for match in _MENTION.finditer(text)
+        if (name := name_of(match["sign"] or match["word"])) and _is_unit_here(match, text)
+    }
     return frozenset(part for name in names for part, _ in (*canonical({name: 1}), (name, 1)))
 
 
-def _units_in(text: str) -> Iterator[tuple[str, str]]:
-    before, is_number, is_unit, has_font, has_hyphen = "", False, False, False, False
-    for match in _TOKEN.finditer(text):
-        token, rest = match[0], text[match.end() : match.end() + 20]
-        if match["pair"]:
-            pair = [name_of(part.strip()) for part in token.split("/")]
-            yield from ((token, name) for name in pair if all(pair) and name)
-        has_font |= token == "\x02"
-        has_hyphen |= token == "-"
-        if token in _SPACES | {"\x02", "-"} and not match["money"]:
-            continue
-        name = name_of(token)
-        is_after = is_number or before == "per"
-        is_end = has_font or _ENDS_UNIT.match(rest) is not None
-        if name is None:
-            is_here = False
-        elif len(token) > 1 or not token.isalpha():
-            is_marked = is_after or has_font
-            is_here = _is_read_as_unit(token, rest, before, is_after=is_after, is_marked=is_marked)
-        elif is_unit and before in ("°", r"\circ", r"\degree", "degrees"):
-            is_here = token in "CF"
-        else:
-            is_here = (before == "/" and is_unit) or (is_after and is_end and not has_hyphen)
-        if name is not None and is_here:
-            yield token, name
-        is_slash = token == "/"
-        is_number = token.isdecimal() or number_of([token]) is not None
-        is_unit = is_here or (is_slash and is_unit)
-        before, has_font, has_hyphen = token.lower(), False, False
-
-
-def _is_read_as_unit(
-    token: str, rest: str, before: str, *, is_after: bool, is_marked: bool
-) -> bool:
-    """Tell whether the spelling of a unit, of more than one letter, is one at its place."""
-    if not is_symbol(token):
-        return is_after or token.lower() not in _ORDINARY
-    if not token.isalpha():
-        return is_after or token not in ("°", r"\circ", r"\degree", "%", r"\%")
-    if token == "in":
-        return is_after and _ENDS_INCH.match(rest) is not None
-    if token in ("min", "sec", "deg"):
-        return is_after
-    return token in _CLEAR or is_marked or before in _BEFORE
+def _is_unit_here(match: re.Match[str], text: str) -> bool:
+    """Tell whether what can be a unit is one at its place: m after a number, metres always."""
+    word, is_marked = match["word"], match["marked"] is not None
+    if word is None:
+        return True
+    if not is_symbol(word):
+        return is_marked or word.lower() not in _ORDINARY
+    if len(word) == 1 and word.isalpha() or word in ("in", "min", "sec", "deg"):
+        is_end = "\x02" in (match["marked"] or "") or _ENDS_UNIT.match(text, match.end())
+        return is_marked and "-" not in match["marked"] and bool(is_end)
+    return is_marked or word in _CLEAR
