@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Literal
 
 from recipe.verify.maths.reading import rational, read
 from recipe.verify.maths.tree import Node, exact, names_in, parted
-from recipe.verify.maths.units import NUMBERS
+from recipe.verify.maths.units import NUMBERS, Suffix
 
 _BOX = re.compile(r"\\boxed(?![A-Za-z])\s*")
 # Prose that speaks of the command: within \boxed{}, in \boxed format, with \boxed as requested.
@@ -158,29 +159,25 @@ def _with_boxes_before(response: str, closed: dict[int, tuple[int, int]], end: i
         return Box("open")  # no answer has more parts, and none of them is left out
     name, last = parts[0]
     last += _mark_after(response, end, last)
-    others = [(n, text) for n, text in parts[:0:-1] if text]
-    are_one = len({unit for _, text in parts if (unit := _unit_of(text))}) < 2
-    again = [e for e in others if e[0] == name and are_one and _says_again(e[1], last)]
-    others = [e for e in others if e not in again and e != (name, last)]
-    last = max([last, *(text for _, text in again)], key=lambda text: bool(_unit_of(text)))
-    texts = [n + text for n, text in others] + [name + last]
-    text = link.join(texts) if len(texts) > 1 else last
-    return Box("closed", text, (start, end))
+    others = [part for part in parts[:0:-1] if part[1]]
+    own, own_unit = _quantity_of(last)
+    texts: list[str] = []
+    units = {unit for _, text in parts if (unit := _quantity_of(text)[1].unit)}
+    for other_name, text in others:
+        value, unit = _quantity_of(text)
+        is_one = other_name == name and len(units) < 2 and unit.is_percent == own_unit.is_percent
+        if not (is_one and unit.noun == own_unit.noun and value is not None and value == own):
+            texts += [other_name + text] if (other_name, text) != (name, last) else []
+        elif unit.unit:
+            last = text  # it says the same, with its unit
+    texts.append(name + last)
+    return Box("closed", link.join(texts) if len(texts) > 1 else last, (start, end))
 
 
-def _says_again(one: str, last: str) -> bool:
-    """Tell whether two boxes hold one value, at most one of them with a unit."""
-    trees = [read(text).trees[:1] for text in (one, last) if len(text) <= _REACH]
-    if len(trees) < 2 or not all(trees):
-        return False
-    (left, unit), (right, other_unit) = (parted(found[0]) for found in trees)
-    is_same = unit.is_percent == other_unit.is_percent and unit.noun == other_unit.noun
-    return is_same and exact(left) is not None and exact(left) == exact(right)
-
-
-def _unit_of(text: str) -> object:
+def _quantity_of(text: str) -> tuple[Fraction | None, Suffix]:
     trees = read(text).trees if len(text) <= _REACH else ()
-    return parted(trees[0])[1].unit if trees else ()
+    value, suffix = parted(trees[0]) if trees else (None, Suffix())
+    return (exact(value) if value else None), suffix
 
 
 def _mark_after(response: str, end: int, inside: str) -> str:
@@ -236,7 +233,7 @@ def changes_value(response: str, start: int, end: int, problem: str = "") -> boo
         return False
     for side in (f"{left} {_LETTER} {right}", f"{left} {_LETTER}"):
         if trees := read(side).trees:
-            return _is_scaled(trees[0]) is True
+            return _is_scaled(trees[0])
     return False
 
 
@@ -294,24 +291,16 @@ def _before(response: str, start: int) -> str:
     return "" if _WORD.search(touching) or is_list_mark else touching
 
 
-def _is_scaled(node: Node) -> bool | None:
-    """Return whether a tree is the box multiplied or raised; ``None`` if it is neither."""
-    if node == Node("sym", value=_LETTER):
-        return False
-    kind, items = node.kind, node.items
-    if kind in ("quantity", "degree"):
-        return _is_scaled(items[0])
-    if kind == "list" and node.value == "pm":
+def _is_scaled(node: Node) -> bool:
+    """Return whether a tree is the box multiplied or raised, and not one to be filled in."""
+    while node.kind in ("quantity", "degree"):
+        node = node.items[0]
+    if node.kind == "list" and node.value == "pm":
         return _LETTER in names_in(node)
-    if kind in ("add", "sub") and exact(items[0]) == 0:
-        inner = _is_scaled(items[1])
-        return inner if kind == "add" or inner is None else True
-    if kind not in _CHANGING or names_in(node) != {_LETTER}:
-        return None
-    inner = [item for item in items if names_in(item)]
-    if len(inner) != 1 or (kind in ("pow", "root", "log") and inner[0] is not items[0]):
-        return None  # an exponent, index or base to be filled in
-    return None if _is_scaled(inner[0]) is None else True
+    if node.kind == "sub" and exact(node.items[0]) == 0:
+        return True
+    is_base = node.kind not in ("pow", "root", "log") or bool(names_in(node.items[0]))
+    return node.kind in _CHANGING and names_in(node) == {_LETTER} and is_base
 
 
 def has_other(response: str, start: int, end: int, inside: str) -> bool:
@@ -324,14 +313,13 @@ def has_other(response: str, start: int, end: int, inside: str) -> bool:
         return False
     if other["value"].isalpha():
         return inside.isalpha() and other["value"] != inside
-    before = _NAMED.search(response, max(0, start - _REACH), start)
     trees = read(inside).trees
-    is_named = bool(trees) and trees[0].kind == "label"
-    name, value = trees[0].items if is_named else (None, trees[0] if trees else None)
-    own = str(name.value) if name else before[1] if before else ""
+    tree = trees[0] if trees else Node("none")
+    before = _NAMED.search(response, max(0, start - _REACH), start)
+    own = str(tree.items[0].value) if tree.kind == "label" else before[1] if before else ""
     if own and other["name"] and own != other["name"]:
         return False
-    value, number = exact(value) if value else None, rational(other["value"])
+    value, number = exact(tree.items[1] if tree.kind == "label" else tree), rational(other["value"])
     if value is None or number is None:
         return False
     is_whole = value.denominator == number.denominator == 1

@@ -57,8 +57,6 @@ _PATTERNS = {
     "angle": r"\bangl|\\angle|degree|°|\\circ\b|rotat|temperature|latitude|longitude|\barc",
     "area": r"\barea\b",
     "volume": r"\bvolume\b",
-    "space": r"area|volume|surface|region|square|cub(?:e|ic)",
-    "line measure": r"\b(?:length|perimeter|distance|height|width|radius|diameter|circumference)\b",
 }
 _COMPILED = {name: re.compile(text, re.IGNORECASE) for name, text in _PATTERNS.items()}
 _PERCENT = re.compile(
@@ -277,7 +275,7 @@ def _has_power(name: str, power: int, unit: Unit, problem: str) -> bool:
         return abs(power) < 2 or len(unit) > 1
     if asks("area", problem) or asks("volume", problem):
         return power == (2 if asks("area", problem) else 3)
-    return power == 1 or (speaks("space", problem) and not asks("line measure", problem))
+    return power == 1
 
 
 def _is_mentioned(name: str, problem: str, *, has_pi: bool) -> bool:
