@@ -42,7 +42,7 @@ _GLUE = re.compile(
 )
 _PARTED = re.compile(r"(?<!\\)[,;]|and|or")
 _NAME = re.compile(r"(?<![A-Za-z0-9\\+*/^-])([A-Za-z](?:_\{?[0-9]\}?)?)\s?=\s?\Z")  # x = \boxed{2}
-_MAX_NAME, _MAX_GLUE, _MAX_SIDE_BY_SIDE = 12, 200, 12
+_MAX_NAME, _MAX_GLUE = 12, 200
 
 _REACH = 80  # characters that are looked at on each side
 _LETTER = r"\mathscr{B}"
@@ -81,9 +81,6 @@ _OTHER = re.compile(  # \boxed{5} or 7
 )
 _NAMED = re.compile(r"([A-Za-z])\s?=\s?(?:\$|\\[(\[])?\s?\Z")
 _CHANGING = frozenset("neg mul div pow root fn log fact binom floor ceil".split())
-_LIST_MARK = re.compile(
-    r"(?:\A|\b(?:step|case|part|problem|question|method)\s)[1-9][0-9]?[.)]\Z", re.IGNORECASE
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,8 +106,7 @@ def last_box(response: str) -> Box:
     \boxed{}``, ``with \boxed as requested``) does not count. A box inside another is part of it.
     Boxes side by side, ``\boxed{2}`` and ``\boxed{3}``, are one answer, the list of their values;
     so are ``x = \boxed{2}`` or ``x = \boxed{3}``. A box that only repeats the last one is left out.
-    More than twelve of them are ``open``. A percent sign, degrees and a base right after a box are
-    read as if they were in it.
+    A percent sign, degrees and a base right after a box are read as if they were in it.
     """
     last = _last_match(response)
     if last is None:
@@ -143,7 +139,7 @@ def _with_boxes_before(response: str, closed: dict[int, tuple[int, int]], end: i
     parts: list[tuple[str, str]] = []  # names and values, the last box first
     start, at, link = closed[end][0], end, ", "
     is_named = _NAME.search(response, max(0, start - _MAX_NAME), start) is not None
-    while at in closed and len(parts) < _MAX_SIDE_BY_SIDE:
+    while at in closed:
         begin, inside = closed[at]
         name = _NAME.search(response, max(0, begin - _MAX_NAME), begin) if is_named else None
         if is_named and name is None:
@@ -155,8 +151,6 @@ def _with_boxes_before(response: str, closed: dict[int, tuple[int, int]], end: i
         at = glue.start() + 1 if glue is not None and is_parted else -1
         if glue is not None and at in closed and "or" in glue[1]:
             link = r" \text{ or } "
-    if at in closed and len(parts) == _MAX_SIDE_BY_SIDE:
-        return Box("open")  # no answer has more parts, and none of them is left out
     name, last = parts[0]
     last += _mark_after(response, end, last)
     others = [part for part in parts[:0:-1] if part[1]]
@@ -227,7 +221,7 @@ def changes_value(response: str, start: int, end: int, problem: str = "") -> boo
         left = ""  # x = 18 \boxed{18}
     right = _END.split(response[end : end + _REACH], maxsplit=1)[0]
     right = _WORD.split(right, maxsplit=1)[0].rstrip(" .,;:!*")
-    if right.lstrip().startswith(("(", "[", "**")) or _say_the_same(right, inside):
+    if right.lstrip().startswith(("(", "[", "**")):
         right = ""  # a remark
     if not left.strip() and not right.strip():
         return False
@@ -287,8 +281,7 @@ def _before(response: str, start: int) -> str:
     touching = text.split()[-1].strip("*_") if text[-1:].strip() else ""
     if touching.endswith(".") and (touching == "." or _ends_sentence(response, start)):
         return ""
-    is_list_mark = _LIST_MARK.search(text.rpartition("\n")[2].strip()) is not None
-    return "" if _WORD.search(touching) or is_list_mark else touching
+    return "" if _WORD.search(touching) else touching
 
 
 def _is_scaled(node: Node) -> bool:

@@ -27,20 +27,7 @@ from recipe.verify.maths.tree import (
     num,
 )
 
-# What else an answer may have where the gold answer has the first.
-_TWINS = {
-    "wave": {"root", "exp", "pi", "i", "e"},
-    "arc": {"root", "pi"},
-    "log": {"root", "e"},
-    "exp": {"root", "wave", "log", "hyp", "pi", "i", "e"},
-    "hyp": {"exp", "e", "root"},
-    "abs": {"root"},
-    "degree": {"pi"},
-    "e": {"exp", "hyp"},
-    "i": {"exp", "pi", "e"},
-}
 _WAVES = frozenset("sin cos tan cot sec csc".split())
-_MIN_DECIMALS = 5  # a gold answer with as many may be a rounding of anything
 _GROUPS = {"add": "sum", "sub": "sum", "neg": "sum", "mul": "product", "div": "product"}
 _NEUTRAL = {"sum": "0", "product": "1"}
 _TURNED = {">": "<", r"\ge": r"\le"}
@@ -64,16 +51,11 @@ FORMULA = re.compile(
 )
 MAX_FORMULAS = 60
 _ENDS = '.,;:? (-*"”'  # of a sentence, not of its formula
-_LAYOUT = re.compile(
-    r"&|\\(?:begin|end)\{(?:aligned|align|array|gathered|gather|split|cases|equation)\*?\}"
-    r"(?:\{[clr|]{1,9}\})?"
-)
 _BETWEEN = re.compile(  # two parts of a formula, or a formula and its blank
     r"[=<>≤≥≠≈:;?]|,(?![0-9]{3})|\\\\|\\(?:text|mbox|textrm|textbf)\{[^{}]{0,200}\}"
     r"|\\(?:q?quad|[lg]t|[lg]eq?|[lg]eqslant|neq?|approx|equiv|implies|iff|to|Rightarrow|boxed"
     r"|square|Box|underline|ldots|dots)(?![A-Za-z])|\\_|__"
 )
-_GROUPING = {"[": "(", r"\{": "(", "]": ")", r"\}": ")"}
 
 
 def key(node: Node) -> str:
@@ -164,11 +146,7 @@ def _trees_of(formula: str) -> list[Node]:
     """Return a formula's readings or, if it has none, those of its parts that hold work."""
     if whole := read(formula.strip().rstrip(_ENDS)).trees:
         return [*whole]
-    plain = _LAYOUT.sub(" ", formula)
-    plain = re.sub(
-        r"\\sqrt\s?\[[^\[\]]{1,9}\]|\\[{}]|[\[\]]", lambda m: _GROUPING.get(m[0], m[0]), plain
-    )
-    parts = (part.strip().rstrip(_ENDS) for part in _BETWEEN.split(plain))
+    parts = (part.strip().rstrip(_ENDS) for part in _BETWEEN.split(formula))
     return [tree for part in parts for tree in read(part).trees if _is_worked(tree)]
 
 
@@ -196,11 +174,7 @@ def adds_operation(gold: Node, answer: Node) -> bool:
         golds.append(gold.items[0])  # a line may be solved for either variable
     if golds and names_in(*answers) - names_in(*golds):
         return True
-    if any(each.kind == "num" and each.value.decimals >= _MIN_DECIMALS for each in golds):
-        return False
-    kinds = _kinds(*golds, is_gold=True)
-    allowed = kinds.union(*(_TWINS.get(kind, ()) for kind in kinds))
-    return bool(golds) and not _kinds(*answers) - {""} <= allowed
+    return bool(golds) and not _kinds(*answers) - {""} <= _kinds(*golds, is_gold=True)
 
 
 def _kinds(*nodes: Node, is_gold: bool = False) -> set[str]:

@@ -69,10 +69,6 @@ _BASE = re.compile(
     r"(?P<into>\b(?:in|to|into)\s)?(?:the )?(?:\bbase[ -]\$?\{?(?P<base>[0-9]{1,2}|[a-z]+)\b"
     rf"|\b(?P<name>{'|'.join(_NAMED_BASES)})\b)"
 )
-# Symbols that are also scales or common names; without a problem they are not left out.
-_DOUBTFUL = frozenset(
-    "kelvin ampere volt watt joule newton degree_Celsius degree_Fahrenheit".split()
-)
 _POWER = r"(?:\^?[23](?![0-9A-Za-z]))?"  # cm^2, cm2
 _ASKED = re.compile(
     r"\b(?:[Hh]ow many|(?:[Ff]ind|[Ww]hat(?: is| was|['’]s)|[Cc]ompute|[Dd]etermine|[Cc]alculate)"
@@ -241,14 +237,11 @@ def may_drop_unit(unit: Unit, problem: str, *, has_pi: bool = False) -> bool:
 
     Args:
         unit: The answer's.
-        problem: The problem's text; without one, all but doubtful symbols may be left out.
+        problem: The problem's text; without one, any may be left out.
         has_pi: The gold answer has the form of an angle in radians.
     """
     if not problem:
-        return all(
-            name not in _DOUBTFUL and (abs(power) < 2 or kind_of(name) in ("length", "time"))
-            for name, power in unit
-        )
+        return True
     asked = _asked_unit(problem)
     if unit == asked or unit in _PLAIN_UNITS:
         return True
@@ -290,8 +283,7 @@ def _is_mentioned(name: str, problem: str, *, has_pi: bool) -> bool:
 @functools.lru_cache(maxsize=256)
 def _after_how_many(problem: str) -> tuple[str, ...]:
     """Return the words after the question's last ``how many``, or the problem's."""
-    asks_otherwise = re.search(r"\b[Hh]ow (?!many)", question(problem)) is not None
-    for text in (question(problem), "" if asks_otherwise else problem[-MAX_CHARS:]):
+    for text in (question(problem), problem[-MAX_CHARS:]):
         if asked := list(_ASKED.finditer(_with_plain_units(_without_possessives(text)))):
             return tuple(asked[-1][1].split())
     return ()
@@ -333,10 +325,7 @@ def _split_unit(text: str) -> list[str]:
 def _longest_unit(words: Sequence[str]) -> Unit:
     for end in range(len(words), 0, -1):
         unit = read_unit([part for word in words[:end] for part in _split_unit(word)])
-        # a letter alone is a unit where it ends the clause or goes on as one: in N, in m/s
-        is_letter = len(words[0]) < 2 and len(words) > 1 and words[1] not in ("/", "^")
-        is_other = words[0] == "in" or is_letter or words[0].lower() in _ORDINARY
-        if unit and not is_other:
+        if unit and words[0] != "in" and words[0].lower() not in _ORDINARY:
             return unit
     return ()
 

@@ -11,7 +11,6 @@ from recipe.verify.maths.lexer import ACCENTS, FUNCTIONS, SHORT_WORDS, Token, to
 from recipe.verify.maths.parser import parse
 from recipe.verify.maths.question import may_say
 from recipe.verify.maths.tree import Node, Unread, exact, names_in
-from recipe.verify.maths.units import NUMBERS
 
 # A longer answer is compared as text: no answer form needs more.
 _MAX_READ_CHARS = 2000
@@ -22,11 +21,6 @@ _MAX_FRAMES = 5  # one in the other
 _GAP = r"(?:[\s~]|\\[,;: ]|\\q?quad(?![a-z]))"
 _QUOTED = re.compile(  # a word
     r"^(\\text[a-z]{0,6}\{\s*)?(?:``|[\"'`*“‘])([A-Za-z][A-Za-z -]{0,99})(?:''|[\"'*”’])(\s*\})?$"
-)
-_BASE = re.compile(  # 52 \text{ in base 8}, 52 (base 8)
-    rf"(?<![A-Za-z0-9.,_^])([0-9]{{1,99}})((?:{_GAP}|\(|\\text\s?\{{){{0,6}})(?:in )?base"
-    rf"((?:{_GAP}|\}}){{1,4}})([0-9]{{1,2}}|{'|'.join(NUMBERS)})((?:{_GAP}|[)}}]){{0,3}}+)"
-    r"(?![0-9A-Za-z^_-]|\.[0-9])"
 )
 _INFIX = re.compile(
     r"(?<!\\)\{((?:[^{}\\]|\\[^{}]|\{[^{}]*\})*?)\\(over|choose)(?![A-Za-z])"
@@ -101,7 +95,6 @@ def _tokens_of(text: str) -> list[Token] | None:
     text = _without_wrapping(text)
     if len(text) > _MAX_READ_CHARS:
         return None
-    text = _BASE.sub(_with_index, text)
     if r"\over" in text or r"\choose" in text:
         name = {"over": "frac", "choose": "binom"}
         text = _INFIX.sub(lambda m: rf"{{\{name[m[2]]}{{{m[1]}}}{{{m[3]}}}}}", f"{{{text}}}")
@@ -123,14 +116,6 @@ def _trees(found: list[Token], *, has_unit_letters: bool = False) -> tuple[Node,
             continue
         trees[tree] = None
     return tuple(trees)
-
-
-def _with_index(found: re.Match[str]) -> str:
-    """Write a base that follows a numeral in words as its index."""
-    digits, before, between, base, after = found.groups()
-    around = before + between + after
-    is_whole = all(around.count(one) == around.count(other) for one, other in ("()", "{}"))
-    return f"{digits}_{{{base}}}" if is_whole else found[0]
 
 
 def _as_text(found: list[Token]) -> tuple[str, ...]:

@@ -1,20 +1,22 @@
-"""Sets of real numbers: intervals, points, unions, differences, inequalities in one variable."""
+"""Sets of real numbers: intervals, points, unions, differences, inequalities in one variable.
+
+The ends of two sets, in order, and the gaps between them are all the places where they can differ:
+a set is one truth value per place.
+"""
 
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable, Iterator
 
 from recipe.verify.maths.numeric import approximate
 from recipe.verify.maths.tree import STRUCTURES, Node, NoValue, exact, infinity_sign, names_in
 from recipe.verify.maths.values import same_value
 
-_MAX_PARTS = 60
-Cut = tuple[Node, int]  # a place on the real line: just before (-1) or just after (1) a number
-Part = tuple[Cut, Cut]  # from, to
+_MAX_ENDS = 60
 _INFINITY = Node("const", value="inf")
 _MINUS_INFINITY = Node("neg", (_INFINITY,))
-_LOW, _HIGH = (_MINUS_INFINITY, 1), (_INFINITY, -1)
-_ALL: tuple[Part, ...] = ((_LOW, _HIGH),)
+_REALS = Node("sym", value=r"\mathbb{R}")
 _FLIPPED = {"<": ">", ">": "<", r"\le": r"\ge", r"\ge": r"\le"}
 
 
@@ -44,26 +46,9 @@ def as_interval(node: Node) -> tuple[Node, str] | None:
 def is_all_reals(node: Node) -> bool:
     """Return whether it is the interval from minus to plus infinity."""
     try:
-        return _same(real_set(node), _ALL)
+        return same_set(node, _REALS)
     except NoValue:
         return False
-
-
-def same_set(one: Node, other: Node) -> bool:
-    """Return whether two sets of real numbers are the same.
-
-    Raises:
-        NoValue: One is not a set of real numbers, or its ends cannot be compared.
-    """
-    return _same(real_set(one), real_set(other))
-
-
-def _same(one: tuple[Part, ...], other: tuple[Part, ...]) -> bool:
-    return len(one) == len(other) and all(
-        _order(a, b) == 0
-        for left, right in zip(one, other, strict=True)
-        for a, b in zip(left, right, strict=True)
-    )
 
 
 def variables_of(node: Node) -> set[str]:
@@ -73,111 +58,101 @@ def variables_of(node: Node) -> set[str]:
     return {name for item in node.items for name in variables_of(item)}
 
 
-def real_set(node: Node) -> tuple[Part, ...]:
-    """Return the disjoint parts of a set in ascending order.
+def same_set(one: Node, other: Node) -> bool:
+    """Return whether two sets of real numbers are the same.
 
     Raises:
-        NoValue: It is not a set of real numbers, or its ends cannot be compared.
+        NoValue: One is not a set of real numbers, or its ends cannot be compared.
     """
-    if len(variables_of(node)) > 1:
+    if any(len(variables_of(node)) > 1 for node in (one, other)):
         raise NoValue("two variables")
-    return _merged(_parts(node))
+    ends = {end for node in (one, other) for end in _ends(node) if not infinity_sign(end)}
+    if len(ends) > _MAX_ENDS:
+        raise NoValue("too many ends")
+    places: dict[Node, int] = {_MINUS_INFINITY: 0}  # odd: an end, even: the gap before or after it
+    last = 0
+    before: Node | None = None
+    for end in sorted(ends, key=functools.cmp_to_key(_compare)):
+        last += 2 if before is None or _compare(before, end) else 0
+        places[end], before = last - 1, end
+    return _holds(one, places, last + 1) == _holds(other, places, last + 1)
 
 
-def _parts(node: Node) -> list[Part]:
-    if node.kind == "sym" and node.value == r"\mathbb{R}":
-        return [*_ALL]
-    if node.kind == "label":
-        if node.value != r"\in" and node.items[1].kind in STRUCTURES | {"chain"}:
+def _ends(node: Node) -> Iterator[Node]:
+    if node.kind in ("union", "inter", "minus", "list"):
+        for item in node.items:
+            yield from _ends(item)
+    elif node.kind == "label" and node.value == r"\in":
+        yield from _ends(node.items[1])
+    elif node.kind == "label" and node.items[1].kind in STRUCTURES | {"chain"}:
+        raise NoValue("no set of numbers")
+    elif node.kind == "label" or (node.kind == "relation" and node.value == (r"\ne",)):
+        if node.items[0].kind != "sym":
             raise NoValue("no set of numbers")
-        inner = node.items[1]
-        return _parts(inner if node.value == r"\in" else Node("set", (inner,)))
-    if node.kind == "set":
-        return [((item, -1), (item, 1)) for item in node.items]
-    if node.kind == "union":
-        return [part for item in node.items for part in _parts(item)]
-    if node.kind in ("inter", "minus"):
-        left, right = map(real_set, node.items)
-        return [*_intersection(left, _complement(right) if node.kind == "minus" else right)]
-    if node.kind == "list":
-        return _listed(node)
-    return _interval(node)
-
-
-def _interval(node: Node) -> list[Part]:
-    if node.kind == "relation" and node.value == (r"\ne",) and node.items[0].kind == "sym":
-        return [*_complement(real_set(Node("set", (node.items[1],))))]
-    bounded = as_interval(node)
-    if bounded is None:
+        yield node.items[1]
+    elif (interval := as_interval(node)) is not None:
+        yield from interval[0].items
+    elif node.kind == "set":
+        yield from node.items
+    elif node != _REALS:
         raise NoValue("no set of real numbers")
-    (low, high), (opener, closer) = bounded[0].items, bounded[0].value
-    if _compare(low, high) > 0:
+
+
+def _holds(node: Node, places: dict[Node, int], size: int) -> list[bool]:
+    """Return for each place whether it is in the set."""
+    if node.kind == "label" and node.value == r"\in":
+        return _holds(node.items[1], places, size)
+    if node.kind in ("union", "inter", "minus", "list"):
+        parts = [_holds(item, places, size) for item in node.items]
+        return _listed(node, parts) if node.kind == "list" else _merged(_MERGES[node.kind], parts)
+    if node == _REALS:
+        return [True] * size
+    if node.kind in ("label", "relation", "set") and (interval := as_interval(node)) is None:
+        points = {places[item] for item in node.items[node.kind != "set" :]}
+        return [(place in points) == (node.kind != "relation") for place in range(size)]
+    interval = as_interval(node)
+    assert interval is not None  # _ends knows no other sets
+    (low, high), (opener, closer) = interval[0].items, interval[0].value
+    start, end = (
+        {-1: -1, 1: size}.get(infinity_sign(item)) or places.get(item, 0) for item in (low, high)
+    )
+    if start > end:
         raise NoValue("an interval that runs backwards")
-    return [((low, -1 if opener in "[" else 1), (high, 1 if closer == "]" else -1))]
+    return [
+        start < place < end
+        or (place == start and opener == "[")
+        or (place == end and closer == "]")
+        for place in range(size)
+    ]
 
 
-def _listed(node: Node) -> list[Part]:
+_MERGES: dict[str, Callable[[tuple[bool, ...]], bool]] = {
+    "union": any,
+    "inter": all,
+    "minus": lambda holds: holds[0] and not any(holds[1:]),
+}
+
+
+def _merged(merge: Callable[[tuple[bool, ...]], bool], parts: list[list[bool]]) -> list[bool]:
+    return [merge(holds) for holds in zip(*parts, strict=True)]
+
+
+def _listed(node: Node, parts: list[list[bool]]) -> list[bool]:
     r"""Read members side by side: ``x > 2, x \ne 5`` is "and", intervals and ``or`` are unions.
 
     Two inequalities with a comma are what leaves some numbers but not all.
-
-    Raises:
-        NoValue: Some of them are no sets, or both or neither of the two readings are possible.
     """
-    either = [part for item in node.items for part in _parts(item)]
+    either, both = _merged(any, parts), _merged(all, parts)
     if node.value == "or" or all(item.kind in ("tuple", "union") for item in node.items):
         return either
-    both = functools.reduce(_intersection, map(real_set, node.items))
-    is_exclusion = all(item.value == (r"\ne",) for item in node.items[1:])
-    if is_exclusion or node.value == "and":
-        return [*both]
-    if bool(both) == (not _same(_merged(either), _ALL)):
+    if node.value == "and" or all(item.value == (r"\ne",) for item in node.items[1:]):
+        return both
+    if any(both) == (not all(either)):
         raise NoValue("inequalities side by side")
-    return [*both] if both else either
-
-
-def _merged(parts: list[Part]) -> tuple[Part, ...]:
-    if len(parts) > _MAX_PARTS:
-        raise NoValue("too many parts")
-    parts = [part for part in parts if _order(*part) < 0]
-    parts.sort(key=functools.cmp_to_key(lambda a, b: _order(a[0], b[0])))
-    merged: list[Part] = []
-    for low, high in parts:
-        if merged and _order(low, merged[-1][1]) <= 0:
-            last_low, last_high = merged[-1]
-            merged[-1] = (last_low, high if _order(last_high, high) < 0 else last_high)
-        else:
-            merged.append((low, high))
-    return tuple(merged)
-
-
-def _complement(parts: tuple[Part, ...]) -> tuple[Part, ...]:
-    cuts = [_LOW, *(cut for part in parts for cut in part), _HIGH]
-    pairs = [(cuts[i], cuts[i + 1]) for i in range(0, len(cuts), 2)]
-    return tuple(part for part in pairs if _order(*part) < 0)
-
-
-def _intersection(one: tuple[Part, ...], other: tuple[Part, ...]) -> tuple[Part, ...]:
-    found = []
-    for a_low, a_high in one:
-        for b_low, b_high in other:
-            low = b_low if _order(a_low, b_low) < 0 else a_low
-            high = a_high if _order(a_high, b_high) < 0 else b_high
-            if _order(low, high) < 0:
-                found.append((low, high))
-    return tuple(found)
-
-
-def _order(a: Cut, b: Cut) -> int:
-    """Return -1, 0 or 1."""
-    by_value = _compare(a[0], b[0])
-    return by_value if by_value else (a[1] > b[1]) - (a[1] < b[1])
+    return both if any(both) else either
 
 
 def _compare(a: Node, b: Node) -> int:
-    signs = [infinity_sign(node) for node in (a, b)]
-    if any(signs):
-        return (signs[0] > signs[1]) - (signs[0] < signs[1])
     left, right = exact(a), exact(b)
     if left is None or right is None:
         if names_in(a, b):
