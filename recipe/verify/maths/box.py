@@ -199,7 +199,6 @@ def _last_match(response: str) -> int | None:
 
 
 def _is_spoken_of(response: str, start: int, end: int) -> bool:
-    """Tell whether the command here holds nothing and the words around it speak of it."""
     box = _EMPTY.match(response, start)
     if box is None and response[end : end + 1] == "{":
         return False
@@ -232,7 +231,6 @@ def changes_value(response: str, start: int, end: int, problem: str = "") -> boo
 
 
 def _is_part_of_number(response: str, start: int, end: int, inside: str, problem: str) -> bool:
-    """Return whether digits, a scale or another box make one number with what touches it."""
     scale = _SCALE.match(response, end)
     if scale and problem and scale[1] not in problem.lower():
         return True
@@ -251,7 +249,6 @@ def _ends_sentence(response: str, start: int) -> bool:
 
 
 def _is_in_formula(response: str, start: int) -> bool:
-    """Tell whether a formula between dollars has begun in the paragraph and not ended."""
     return len(_DOLLARS.findall(response[:start].rpartition("\n\n")[2])) % 2 == 1
 
 
@@ -285,7 +282,6 @@ def _before(response: str, start: int) -> str:
 
 
 def _is_scaled(node: Node) -> bool:
-    """Return whether a tree is the box multiplied or raised, and not one to be filled in."""
     while node.kind in ("quantity", "degree"):
         node = node.items[0]
     if node.kind == "list" and node.value == "pm":

@@ -81,11 +81,6 @@ class Comparison:
         return self._values(gold, other)
 
     def _go_on(self) -> None:
-        """Note that what comes next may take long.
-
-        Raises:
-            NeedsAlgebra: In a quick comparison.
-        """
         if self.is_quick:
             raise NeedsAlgebra
         self.used_algebra = True
@@ -132,7 +127,6 @@ class Comparison:
         return value is not None and self.equal(gold, value)
 
     def _lines(self, gold: Node, other: Node) -> bool:
-        """Compare equations, whichever variable they are solved for, if one is asked for."""
         if self.problem and not q.asks("equation", self.problem):
             return False
         if gold.kind == other.kind and q.asks("solved", self.problem):
@@ -140,7 +134,6 @@ class Comparison:
         return self._relations(*(Node("relation", e.items, ("=",)) for e in (gold, other)))
 
     def _without_name(self, gold: Node, label: Node) -> Node | None:
-        """Return the value of an answer's label if the problem may ask for its name."""
         name, value = label.items
         if name.kind == "word" and not q.may_drop_name(name.value, self.problem):
             return None
@@ -291,7 +284,6 @@ class Comparison:
         return (len(brackets) == 1 or is_vector) and self._ordered(gold, other)
 
     def _is_point(self, gold: Node) -> bool:
-        """Return whether a bracket is a point, which an inequality never is."""
         is_finite = gold.value == "()" and not any(map(is_infinite, gold.items))
         return is_finite and q.asks_for_point(self.problem)
 
@@ -345,7 +337,6 @@ class Comparison:
         return True
 
     def _set(self, gold: Node, other: Node) -> bool:
-        """Compare sets, whose members may be written twice."""
         found: set[int] = set()
         for item in dict.fromkeys(other.items):
             same = [i for i, member in enumerate(gold.items) if self.equal(member, item)]

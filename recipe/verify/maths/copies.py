@@ -28,6 +28,7 @@ from recipe.verify.maths.tree import (
 )
 
 _WAVES = frozenset("sin cos tan cot sec csc".split())
+_MIN_DECIMALS = 5  # a gold answer with as many may be a rounding of anything
 _GROUPS = {"add": "sum", "sub": "sum", "neg": "sum", "mul": "product", "div": "product"}
 _NEUTRAL = {"sum": "0", "product": "1"}
 _TURNED = {">": "<", r"\ge": r"\le"}
@@ -143,7 +144,6 @@ def formulas_of(problem: str) -> tuple[frozenset[str], tuple[Node, ...]]:
 
 
 def _trees_of(formula: str) -> list[Node]:
-    """Return a formula's readings or, if it has none, those of its parts that hold work."""
     if whole := read(formula.strip().rstrip(_ENDS)).trees:
         return [*whole]
     parts = (part.strip().rstrip(_ENDS) for part in _BETWEEN.split(formula))
@@ -151,7 +151,6 @@ def _trees_of(formula: str) -> list[Node]:
 
 
 def _is_worked(node: Node) -> bool:
-    """Return whether it is more than a number or a name."""
     if node.kind == "neg":
         return _is_worked(node.items[0])
     return node.kind not in ("num", "sym", "const")
@@ -174,6 +173,8 @@ def adds_operation(gold: Node, answer: Node) -> bool:
         golds.append(gold.items[0])  # a line may be solved for either variable
     if golds and names_in(*answers) - names_in(*golds):
         return True
+    if any(each.kind == "num" and each.value.decimals >= _MIN_DECIMALS for each in golds):
+        return False
     return bool(golds) and not _kinds(*answers) - {""} <= _kinds(*golds, is_gold=True)
 
 
@@ -239,7 +240,7 @@ def _radicand(node: Node) -> Fraction:
     """Return the largest number under a root; 0 without one."""
     power = exact(node.items[1]) if node.kind == "pow" else None
     is_root = node.kind == "root" or (power is not None and power.denominator > 1)
-    own = abs(exact(node.items[0]) or 0) if is_root else Fraction(0)
+    own = abs(exact(node.items[0]) or Fraction(0)) if is_root else Fraction(0)
     return max([own, *map(_radicand, node.items)])
 
 
@@ -273,7 +274,6 @@ def _size(node: Node) -> int:
 
 
 def _is_numeral(node: Node) -> bool:
-    """Tell whether it is a number, mixed or not, or a fraction in lowest terms, signs aside."""
     node = node.items[0] if node.kind == "neg" else node
     if node.kind == "mul" and node.items[1].kind == "pow":  # 5.6 x 10^7
         (factor, power), ten = node.items, node.items[1].items[0]

@@ -53,6 +53,9 @@ class Formulas:
     def _element(self) -> Node:
         raise NotImplementedError
 
+    def _matrix(self) -> Node:
+        raise NotImplementedError
+
     def _elements(self, separators: frozenset[str]) -> list[Node]:
         raise NotImplementedError
 
@@ -127,7 +130,6 @@ class Formulas:
                 return node
 
     def _can_multiply(self) -> bool:
-        """Return whether the next token continues the product without a sign between."""
         kind, text = self.kind(), self.text()
         if kind in ("sym", "run"):
             return not self._starts_unit()
@@ -233,7 +235,6 @@ class Formulas:
         return " ".join(parts)
 
     def _split_digit(self, token: Token) -> None:
-        """Leave all but the first digit of a numeral, as LaTeX does without braces."""
         if len(token.text) > 1:
             self._tokens.insert(self._at, Token("num", token.text[1:]))
 

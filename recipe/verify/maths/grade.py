@@ -148,7 +148,6 @@ def _trees_equal(gold: Reading, other: Reading, comparison: Comparison) -> Equal
 
 
 def _member(node: Node, other: Node) -> Node:
-    """Return the member of a set of one, which is as good as the set against a single value."""
     is_one = node.kind == "set" and len(node.items) == 1
     is_single = other.kind == "label" or other.kind not in STRUCTURES
     return node.items[0] if is_one and is_single else node
@@ -192,7 +191,6 @@ def _integer(text: str) -> str | None:
 
 
 def _gold_text(answer: str) -> tuple[str, str]:
-    """Return the gold answer, without a box that the data set kept, and its stated tolerance."""
     box = last_box(answer)
     answer = (box.text if box.state == "closed" else answer).strip()
     if not re.sub(r"[\s$]|(?<!\\)[{}]", "", answer):
@@ -204,11 +202,6 @@ def _gold_text(answer: str) -> tuple[str, str]:
 
 
 def _tolerance(gold: str, stated: str) -> Fraction | None:
-    """Return the largest allowed difference.
-
-    Raises:
-        ValueError: It is not a positive number, or is relative and the gold answer is not a number.
-    """
     if not stated:
         return None
     match = _POSITIVE.fullmatch(stated)

@@ -234,7 +234,6 @@ class _Lexer:
         self._is_spaced = content[-1:].isspace()
 
     def _group(self) -> str | None:
-        """Return the content of the braces that follow, or the one character without braces."""
         while self._at < len(self._text) and self._text[self._at].isspace():
             self._at += 1
         start = self._at
@@ -276,7 +275,6 @@ class _Lexer:
             self._put("op", TEXT_POWER if text == "^" and self._in_text else text)
 
     def _parts_members(self) -> bool:
-        """Return whether a comma in text is alone, or after a numeral and before a space."""
         if len(self._text) < _MAX_GLUE and self._text.strip() in (",", ", and", ", or"):
             return True
         is_after = bool(self._out) and self._out[-1].kind == "num"

@@ -70,12 +70,6 @@ def parse(tokens: list[Token], *, joins_thousands: bool, has_unit_letters: bool 
 
 
 def _check_parts(node: Node, level: int = 1) -> None:
-    """Check that formulas are made of formulas.
-
-    Raises:
-        Unread: A tuple, a list or a word is where a value has to be, or the tree is too deep to
-            compare within Python's recursion limit: a sum of n terms has n levels.
-    """
     if level > _MAX_LEVELS:
         raise Unread("too many terms")
     if node.kind == "label":
@@ -189,7 +183,6 @@ class _Parser(Formulas):
         return parts
 
     def _element(self) -> Node:
-        """Read a set or a chain of relations between sets."""
         self._deeper()
         sides, relations = [self._sets()], []
         while self.text() in RELATIONS:
@@ -276,7 +269,6 @@ class _Parser(Formulas):
         return _quantity(num(counted[0]), counted[1]) if counted else Node("word", value=joined)
 
     def _suffix(self) -> Suffix | None:
-        """Take the words between the value and the end of the element."""
         words = self._suffix_words(self._at)
         if not words:
             return None
@@ -295,11 +287,7 @@ def spliced(parts: list[Node] | tuple[Node, ...]) -> tuple[Node, ...]:
 
 
 def _in_currency(currency: str, suffix: Suffix | None) -> Suffix:
-    r"""Return the suffix of ``\$5`` or ``\$5 million``.
-
-    Raises:
-        Unread: Another unit follows.
-    """
+    r"""Return the suffix of ``\$5`` or ``\$5 million``."""
     unit = read_suffix([currency])
     assert unit is not None
     if suffix is None:
@@ -310,11 +298,6 @@ def _in_currency(currency: str, suffix: Suffix | None) -> Suffix:
 
 
 def _quantity(node: Node, suffix: Suffix | None) -> Node:
-    """Return a value with its scale multiplied in, and its unit or noun beside it.
-
-    Raises:
-        Unread: A scale, percent or power follows more than one number: which does it mean?
-    """
     if suffix is None:
         return node
     if suffix.power != 1 and (node.kind != "num" or suffix.unit or suffix.noun):

@@ -263,7 +263,6 @@ def may_drop_unit(unit: Unit, problem: str, *, has_pi: bool = False) -> bool:
 
 
 def _has_power(name: str, power: int, unit: Unit, problem: str) -> bool:
-    """Return whether a length has the power of what is asked for, and any other unit none."""
     if kind_of(name) != "length" or len(unit) > 1:
         return abs(power) < 2 or len(unit) > 1
     if asks("area", problem) or asks("volume", problem):

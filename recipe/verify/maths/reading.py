@@ -136,7 +136,6 @@ def _as_text(found: list[Token]) -> tuple[str, ...]:
 
 
 def _without_wrapping(text: str) -> str:
-    """Remove boxes, lines, quotation and bold marks around the whole answer."""
     text = text.strip()
     for _ in range(_MAX_FRAMES):
         inner = _FRAME.sub("", text, count=1)
@@ -158,11 +157,7 @@ def _is_one_group(text: str) -> bool:
 
 
 def _without_bare_braces(found: list[Token]) -> list[Token]:
-    """Drop braces around what is not an argument: ``2{x+1}`` is set as 2x + 1, and ``5{1}`` as 51.
-
-    Raises:
-        Unread: A brace is not closed, or there is one too many.
-    """
+    """Drop braces around what is not an argument: ``2{x+1}`` is 2x + 1, ``5{1}`` is 51."""
     sieve = _Sieve()
     for place, token in enumerate(found):
         sieve.take(token, found[place - 1] if place else Token("op", ""))

@@ -99,7 +99,6 @@ def _ends(node: Node) -> Iterator[Node]:
 
 
 def _holds(node: Node, places: dict[Node, int], size: int) -> list[bool]:
-    """Return for each place whether it is in the set."""
     if node.kind == "label" and node.value == r"\in":
         return _holds(node.items[1], places, size)
     if node.kind in ("union", "inter", "minus", "list"):

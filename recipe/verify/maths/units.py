@@ -72,14 +72,16 @@ class Suffix:
 
 _KINDS: dict[str, str] = {}  # what a unit measures
 _NAMES: dict[str, str] = {}  # canonical names of all words
-_SIGNS = {sign: name for name, signs in _DATA["prefixed"].items() for sign in signs.split()}
+_SIGNS: dict[str, str] = {
+    sign: name for name, signs in _DATA["prefixed"].items() for sign in signs.split()
+}
 for _kind, _units in _DATA["units"].items():
     for _name, _unit in _units.items():
-        _SIGNS |= dict.fromkeys(_unit.get("signs", "").split(), _name)
+        _SIGNS |= {sign: _name for sign in _unit.get("signs", "").split()}
         for _prefix in ("", *_DATA["prefixes"].split()) if "takes_prefixes" in _unit else ("",):
             _KINDS[_prefix + _name] = _kind
             for _word in (_name, *_unit.get("words", "").split()):
-                _NAMES |= dict.fromkeys((_prefix + _word, f"{_prefix}{_word}s"), _prefix + _name)
+                _NAMES[_prefix + _word] = _NAMES[f"{_prefix}{_word}s"] = _prefix + _name
 # Symbols that have no twin in the other case, unlike mg and Mg: KM is km.
 _ANY_CASE = frozenset(_DATA["any_case"].split())
 

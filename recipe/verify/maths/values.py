@@ -80,7 +80,6 @@ def _is_proportional(one: Node, other: Node) -> bool:
 
 
 def _branches(node: Node) -> Iterator[Node]:
-    """Yield what a variable's root, logarithm, step, absolute value or inverse is taken of."""
     if not names_in(node):
         return
     is_inverse = node.kind == "fn" and (node.value == "ln" or node.value.startswith("arc"))
@@ -138,7 +137,6 @@ def _points(gold: Node, other: Node, names: list[str]) -> Iterator[Mapping[str, 
 
 
 def _near_corners(gold: Node, other: Node, names: list[str]) -> Iterator[Mapping[str, Any]]:
-    """Yield points on both sides of the formulas' own numbers, where roots and |x| may turn."""
     if any(True for node in (gold, other) for _ in _branches(node)):
         numbers = {exact(constant) for node in (gold, other) for constant in _constants(node)}
         for number in sorted(numbers - {None})[:12]:  # pyright: ignore[reportArgumentType]
@@ -153,7 +151,6 @@ def _irrational_near(number: Fraction, sign: int) -> Any:
 
 
 def _irrational(rng: random.Random, sign: int, scale: int) -> Any:
-    """Return a square root times a power of ten, to as many digits as are asked for."""
     import mpmath
 
     radicand = rng.getrandbits(160) | 1
@@ -165,7 +162,6 @@ def _irrational(rng: random.Random, sign: int, scale: int) -> Any:
 
 
 def _own_scales(*nodes: Node) -> list[int]:
-    """Return the powers of ten of the constants in the formulas, at most eight of them."""
     found: set[int] = set()
     for node in nodes:
         for constant in _constants(node):
