@@ -30,7 +30,7 @@ from recipe.run.whole_file import whole_file
 from recipe.verify.answer import formats_asked_for
 from recipe.verify.choice import read_letter
 from recipe.verify.options import GradeOptions, Isolation
-from recipe.verify.pool.workers import VerifierPool
+from recipe.verify.pool import VerifierPool
 from recipe.verify.programs.tests import with_entry_point
 from recipe.verify.schema import UNGRADED, AnswerFormat, Item, Kind, Verdict
 

@@ -33,7 +33,7 @@ from recipe.problems.schema import HINT_COLUMN, HINT_COLUMN_PREFIX
 from recipe.run.arguments import Parser
 from recipe.run.errors import DataError
 from recipe.run.typed import finite
-from recipe.verify.pool.workers import VerifierPool
+from recipe.verify.pool import VerifierPool
 
 _NUMBERS = ("max_level", "max_tokens", "temperature", "top_p", "attempts", "seed")
 _FAILED = "generation_failed"  # nothing is wrong with the problem: asking again may help

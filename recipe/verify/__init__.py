@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from recipe.verify.grading import grade as grade
     from recipe.verify.options import GradeOptions as GradeOptions
-    from recipe.verify.pool.workers import VerifierPool as VerifierPool
+    from recipe.verify.pool import VerifierPool as VerifierPool
     from recipe.verify.schema import Item as Item
     from recipe.verify.schema import Verdict as Verdict
 
@@ -20,7 +20,7 @@ _PLACES = {
     "GradeOptions": "options",
     "Item": "schema",
     "Verdict": "schema",
-    "VerifierPool": "pool.workers",
+    "VerifierPool": "pool",
 }
 __all__ = ["GradeOptions", "Item", "Verdict", "VerifierPool", "grade"]  # noqa: F822
 

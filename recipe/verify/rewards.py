@@ -8,7 +8,7 @@ from typing import Any
 
 from recipe.verify.answer import formats_asked_for
 from recipe.verify.golds import gold_text
-from recipe.verify.pool.workers import VerifierPool
+from recipe.verify.pool import VerifierPool
 from recipe.verify.schema import Item
 
 # Processes that can be killed, one set for all calls.

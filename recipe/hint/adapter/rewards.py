@@ -11,7 +11,7 @@ from recipe.run.config import FUNCTION, KWARGS
 from recipe.run.errors import ConfigError
 from recipe.verify.functions import Overlong
 from recipe.verify.options import GradeOptions
-from recipe.verify.pool.workers import VerifierPool
+from recipe.verify.pool import VerifierPool
 
 MANAGER = "reward.reward_manager.name"
 

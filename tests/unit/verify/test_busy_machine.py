@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from recipe.verify.options import GradeOptions
-from recipe.verify.pool.workers import VerifierPool
+from recipe.verify.pool import VerifierPool
 from recipe.verify.schema import Item
 
 GOLDEN = Path(__file__).resolve().parents[2] / "golden" / "maths_forms.json"

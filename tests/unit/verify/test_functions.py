@@ -11,7 +11,7 @@ import pytest
 from recipe.run.errors import VerifierError
 from recipe.verify.functions import read_result
 from recipe.verify.options import GradeOptions
-from recipe.verify.pool.workers import VerifierPool
+from recipe.verify.pool import VerifierPool
 from recipe.verify.schema import Item, Verdict
 
 ROW = json.dumps({"data_source": "s", "ground_truth": "5", "extra_info": {"index": 7}})

@@ -7,7 +7,7 @@ import pytest
 from recipe.run.errors import ConfigError
 from recipe.verify.grading import grade, quick_grade
 from recipe.verify.options import GradeOptions
-from recipe.verify.pool.workers import VerifierPool
+from recipe.verify.pool import VerifierPool
 from recipe.verify.schema import Item
 
 TAGGED = GradeOptions(answer_format="tags")

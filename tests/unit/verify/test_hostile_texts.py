@@ -18,7 +18,7 @@ from processes import descendants, peak_mib
 
 from recipe.verify.maths.grade import grade_maths
 from recipe.verify.options import GradeOptions
-from recipe.verify.pool.workers import VerifierPool
+from recipe.verify.pool import VerifierPool
 from recipe.verify.schema import Item
 
 SEED = 20_261_124

@@ -9,7 +9,7 @@ import psutil
 import pytest
 
 from recipe.verify.options import GradeOptions
-from recipe.verify.pool.workers import VerifierPool
+from recipe.verify.pool import VerifierPool
 from recipe.verify.schema import Item
 
 # Each spoils one thing that grades share in a process; then the item is graded as always.

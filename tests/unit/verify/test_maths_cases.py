@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from recipe.verify.pool.workers import VerifierPool
+from recipe.verify.pool import VerifierPool
 from recipe.verify.schema import Item
 
 GOLDEN = Path(__file__).parents[2] / "golden"

@@ -16,7 +16,7 @@ import psutil
 import pytest
 from processes import descendants, peak_mib
 
-from recipe.verify.pool.workers import VerifierPool
+from recipe.verify.pool import VerifierPool
 from recipe.verify.schema import Item
 
 NUM_CASES = int(os.environ.get("HINT_FUZZ_CASES", "150"))

@@ -11,7 +11,7 @@ import pytest
 from processes import descendants
 
 from recipe.verify.options import GradeOptions
-from recipe.verify.pool.workers import VerifierPool
+from recipe.verify.pool import VerifierPool
 from recipe.verify.programs import run as program
 from recipe.verify.programs.sandbox import available_layers
 from recipe.verify.schema import Item

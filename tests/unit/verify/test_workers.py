@@ -15,9 +15,9 @@ import pytest
 from processes import is_alive, wait_for
 
 from recipe.run.errors import VerifierError
+from recipe.verify import pool as pools
 from recipe.verify.options import GradeOptions
-from recipe.verify.pool import processes
-from recipe.verify.pool.workers import VerifierPool
+from recipe.verify.pool import VerifierPool
 from recipe.verify.schema import Item
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -170,7 +170,7 @@ def test_a_daemonic_process_can_own_a_pool():
 import multiprocessing, sys
 def work():
     from recipe.verify.schema import Item
-    from recipe.verify.pool.workers import VerifierPool
+    from recipe.verify.pool import VerifierPool
     with VerifierPool() as pool:
         [verdict] = pool.grade_many_blocking([Item(r"\\boxed{\\sqrt{8}}", r"2\\sqrt{2}")])
     sys.exit(0 if verdict.reason == "correct" else 3)
@@ -188,7 +188,7 @@ def test_workers_end_with_a_killed_parent_even_inside_c_code(grade_path):
     script = """
 import sys
 from recipe.verify.schema import Item
-from recipe.verify.pool.workers import VerifierPool
+from recipe.verify.pool import VerifierPool
 pool = VerifierPool(2, 600.0, grade_path=sys.argv[1])
 pool.submit([Item("spin inside C", "")])
 while not pool._workers: pass
@@ -206,7 +206,7 @@ import time; time.sleep(600)
 
 
 def test_a_worker_that_never_gets_ready_is_named(grade_path, monkeypatch):
-    monkeypatch.setattr(processes, "_START_LIMIT_S", 0.5)
+    monkeypatch.setattr(pools, "_START_LIMIT_S", 0.5)
     pool = VerifierPool(1, grade_path="slow_to_import:grade")
     with pool, pytest.raises(VerifierError, match=r"slow_to_import:grade: no answer within 0\.5 s"):
         pool.grade_many_blocking([Item("a", "a")])

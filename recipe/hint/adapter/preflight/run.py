@@ -45,8 +45,7 @@ from recipe.run.devices import check_loggers, check_machine
 from recipe.run.errors import ConfigError, VerifierError
 from recipe.run.paths import TRAIN, VAL
 from recipe.run.resume import check_folder, check_run_folder, check_same_run, resumed_step
-from recipe.verify.pool.processes import WorkerFactory
-from recipe.verify.pool.workers import GRADE
+from recipe.verify.pool import WorkerFactory
 
 _ENGINES, _VERLS_SEED = f"{ROLLOUT}.seed", 42
 _SPACING = 1024  # above the number of replicas, each of which adds its own
@@ -140,7 +139,7 @@ def check_reward(config: DictConfig, settings: HintSettings) -> None:
     options = grade_options(settings.verify, config)
     if not options.function_path:
         return
-    factory = WorkerFactory(GRADE, options)
+    factory = WorkerFactory(options)
     try:
         factory.check()
     except VerifierError as problem:

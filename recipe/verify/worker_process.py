@@ -1,17 +1,16 @@
 """What runs inside the verifier's processes: a worker factory, and the workers that it forks.
 
 The factory is started as a plain program, so it inherits no threads, locks, GPU context or signal
-handlers from a trainer. It imports the grade function, says ``"ready"``, and forks a worker for
-every socket it is sent; it has one thread, so a fork is a whole copy. A worker makes one grade and
-ends, and the factory never sees a response: what a grade leaves behind in its process is gone with
-it. One JSON line each way: an ``Item`` in, ``{"verdict": [...]}`` or ``{"raised": "..."}`` out. The
-factory answers with the worker's number, or with a negative ``errno`` where none can be forked.
+handlers from a trainer. It imports the grade function, sends ``{"failed": ""}`` or why it did, and
+forks a worker for every socket it is sent, whose number it answers; it has one thread, so a fork is
+a whole copy. A worker makes one grade and ends, and the factory never sees a response: what a grade
+leaves behind in its process is gone with it. A worker reads an ``Item`` as a line of JSON, and
+writes ``{"verdict": [...]}`` or ``{"raised": "..."}``.
 """
 
 from __future__ import annotations
 
 import ctypes
-import errno
 import gc
 import importlib
 import json
@@ -31,7 +30,6 @@ from recipe.verify.options import GradeOptions
 from recipe.verify.schema import Item
 
 _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE = 1, 4
-_MESSAGE_CHARS = 300
 # A process for one grade has little to collect, and the default looks for it every 700 objects.
 _GC_THRESHOLDS = (50_000, 20, 50)
 
@@ -47,35 +45,23 @@ def main(socket_fd: int, grade_path: str, parent_pid: int, options: str) -> None
         chosen = GradeOptions(**json.loads(options))
         grade = _load(grade_path, chosen)
     except BaseException as problem:  # a user's module may raise anything
-        is_told = isinstance(problem, ConfigError)
-        _send(factory, {"failed": str(problem) if is_told else _told(problem)})
-        if is_told:
-            sys.exit(1)
+        _send(factory, {"failed": _told(problem)})
         raise
-    _send(factory, "ready")
+    _send(factory, {"failed": ""})
     while True:
         message, descriptors, _, _ = socket.recv_fds(factory, 1 << 10, 1)
         if not message:
             return
-        try:
-            # Without room for one more open file the message comes without its descriptor.
-            pid = os.fork() if descriptors else -errno.EMFILE
-        except OSError as problem:
-            pid = -(problem.errno or errno.EAGAIN)
+        pid = os.fork()
         if pid == 0:
             factory.close()
             _work(socket.socket(fileno=descriptors[0]), grade, chosen)
-        for each in descriptors:
-            os.close(each)
+        os.close(descriptors[0])
         _send(factory, pid)
 
 
 def _load(grade_path: str, options: GradeOptions) -> Any:
-    """Import ``package.module:function`` and all that a grade needs, so that no grade pays for it.
-
-    Raises:
-        ConfigError: The import starts a thread.
-    """
+    """Import ``package.module:function`` and all that a grade needs, so that no grade pays."""
     name, _, function = grade_path.partition(":")
     module = importlib.import_module(name)
     if hasattr(module, "prepare"):
@@ -116,7 +102,8 @@ def _work(channel: socket.socket, grade: Any, options: GradeOptions) -> None:
 
 
 def _told(problem: BaseException) -> str:
-    return f"{type(problem).__name__}: {one_line(problem)}"[:_MESSAGE_CHARS]
+    kind = "" if isinstance(problem, ConfigError) else f"{type(problem).__name__}: "
+    return f"{kind}{one_line(problem)}"[:300]
 
 
 def _die_with_parent(parent_pid: int) -> None:

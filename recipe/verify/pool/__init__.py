@@ -1,1 +1,0 @@
-"""Processes that grade, each of which can be killed."""
