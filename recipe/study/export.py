@@ -173,10 +173,10 @@ def model_card(run: Run, step: int, dtype: str) -> str:
         "dtype of these weights": dtype,
         **run.machine.get("version", {}),
     }
-    measured = [row for row in run.rows if row["step"] <= step and accuracies(row)]
-    for row in measured[:1] + measured[1:][-1:]:
-        for source, share in accuracies(row).items():
-            facts[f"{source} after step {row['step']:g}, without hints"] = f"{percent(share)} %"
+    for row in run.rows:
+        if row["step"] in (0, step):
+            for source, share in accuracies(row).items():
+                facts[f"{source} after step {row['step']:g}"] = f"{percent(share)} %, without hints"
     lines = ["---", "library_name: transformers", "pipeline_tag: text-generation", "---", ""]
     lines += [f"# {base}, trained with {run.method}", ""]
     lines += ["Prompts need no hint: hints were used in training only.", ""]

@@ -115,8 +115,8 @@ async def write_offline_hints(
             f"{in_path}: {missing} of {len(asks)} sets of hints are missing, so no file is "
             f"written; the first: {failed[0]}. The same command continues from here"
         )
-    names = enumerate(table.column_names)
-    table = table.select([n for n, name in names if not name.startswith(HINT_COLUMN_PREFIX)])
+    old = [name for name in table.column_names if name.startswith(HINT_COLUMN_PREFIX)]
+    table = table.drop_columns(old)
     ladders = [each.hint_levels for each in results]
     ladders_P = [ladders[at : at + per_prompt] for at in range(0, len(ladders), per_prompt)]
     for level in range(1, max_level + 1):
