@@ -61,7 +61,7 @@ class PrefixSettings:
     """How much of the solution each level of source ``solution_prefix`` shows."""
 
     ratios: tuple[float, ...] = (0.25, 0.5, 0.75)
-    unit: Literal["char", "token", "sentence"] = "char"
+    unit: Literal["char", "sentence"] = "char"
 
     def __post_init__(self) -> None:
         bounds = (0.0, *self.ratios, 1.0)

@@ -111,8 +111,7 @@ class AskRunner(HintTaskRunner):
         [problem] = [each for path in config.data.val_files for each in read_problems(path, key)]
         how = config.actor_rollout_ref.rollout, settings
         with served_engine(config, folder, watchdog, *how) as (engine, worker):
-            known = {"grader": engine.grader, "tokenizer": worker.tokenizer}
-            parts = parts_of_training(config, settings, engine, **known)
+            parts = parts_of_training(config, settings, engine, grader=engine.grader)
             asked = asyncio.run(ask(problem, parts))
         write_whole(folder.root / ASKED_FILE, json.dumps(asked, indent=1) + "\n")
         return {"rounds": len(asked["rounds"])}

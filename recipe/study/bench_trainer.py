@@ -91,9 +91,7 @@ class BenchWorker(HintWorker):
         method = build_method({**settings, "method": name}, self._settings)
         engine, texts = self._training.engine, self._training.texts
         assert isinstance(engine, VllmEngine)
-        source = guarded_source(
-            self._settings, texts, method, grader=engine.grader, tokenizer=self.tokenizer
-        )
+        source = guarded_source(self._settings, texts, method, grader=engine.grader)
         return RolloutParts(method, source, engine, self._settings, texts)
 
 

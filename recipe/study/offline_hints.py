@@ -70,7 +70,7 @@ def main(argv: Sequence[str]) -> None:
     method = build_method({"method": RELEASED[0]}, settings)
     if warning := check_teacher(settings.teacher, os.environ):
         logging.warning(warning)
-    source = build_source(settings, read_texts(settings), method, tokenizer=None)
+    source = build_source(settings, read_texts(settings), method)
     assert source is not None
     sizes = settings.max_level, settings.teacher.num_ladders
     with VerifierPool() as pool:

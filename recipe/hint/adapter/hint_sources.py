@@ -11,7 +11,7 @@ from recipe.hint.hints.base import HintSource, TeacherSampling
 from recipe.hint.hints.dataset import DatasetHints, Increments
 from recipe.hint.hints.leak import LeakGuard, graded_equal
 from recipe.hint.hints.self_generated import SelfGenerated
-from recipe.hint.hints.solution_prefix import SolutionPrefix, unit_ends
+from recipe.hint.hints.solution_prefix import SolutionPrefix
 from recipe.hint.methods import Method
 from recipe.hint.prompt import Texts
 from recipe.hint.rollout import RolloutParts
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 
 
 def parts_of_training(
-    config: DictConfig, settings: HintSettings, engine: Any, *, grader: Any, tokenizer: Any
+    config: DictConfig, settings: HintSettings, engine: Any, *, grader: Any
 ) -> RolloutParts:
     """Return the parts of a training rollout, which `main_ask.py` uses too."""
     texts, method = read_texts(settings), build_method(config.trainer, settings)
-    source = guarded_source(settings, texts, method, grader=grader, tokenizer=tokenizer)
+    source = guarded_source(settings, texts, method, grader=grader)
     return _parts(config, settings, engine, method, source, config.actor_rollout_ref.rollout)
 
 
@@ -56,22 +56,15 @@ def _parts(
 
 
 def guarded_source(
-    settings: HintSettings, texts: Texts, method: Method, *, grader: Any, tokenizer: Any
+    settings: HintSettings, texts: Texts, method: Method, *, grader: Any
 ) -> HintSource | None:
     """Return the method's source of hints behind the leak guard; ``None`` if it uses none."""
-    source = build_source(settings, texts, method, tokenizer=tokenizer)
+    source = build_source(settings, texts, method)
     return source and LeakGuard(source, settings.leak_policy, graded_equal(grader.grade_many))
 
 
-def build_source(
-    settings: HintSettings, texts: Texts, method: Method, *, tokenizer: Any
-) -> HintSource | None:
+def build_source(settings: HintSettings, texts: Texts, method: Method) -> HintSource | None:
     """Return the same without the guard."""
-
-    def token_ends(text: str) -> list[int]:
-        encoded = tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)
-        return [end for _, end in encoded["offset_mapping"]]
-
     if not method.uses_hints:
         return None
     name = source_of(settings, method)
@@ -79,7 +72,7 @@ def build_source(
     source: HintSource
     if name == "solution_prefix":
         prefix = settings.prefix
-        source = SolutionPrefix(ratios=prefix.ratios, ends=unit_ends(prefix.unit, token_ends))
+        source = SolutionPrefix(ratios=prefix.ratios, unit=prefix.unit)
     elif name == "dataset":
         source = DatasetHints(max_level=levels, seed=settings.seed)
     elif name == "teacher":

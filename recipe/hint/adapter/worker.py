@@ -54,9 +54,8 @@ class HintWorker(_WorkerTQ):
         self._slots = asyncio.Semaphore(settings.max_in_flight)
         self._validation_slots = asyncio.Semaphore(validation_slots(config))
         engines, rollout = EngineBuilder(self, settings), config.actor_rollout_ref.rollout
-        known = {"grader": engines.grader, "tokenizer": self.tokenizer}
         engine = engines.build(rollout, settings)
-        self._training = parts_of_training(config, settings, engine, **known)
+        self._training = parts_of_training(config, settings, engine, grader=engines.grader)
         engine = engines.build(rollout.val_kwargs)
         self._validation = parts_of_validation(config, settings, engine)
         gc.freeze()  # as in the trainer's process

@@ -19,16 +19,20 @@ _SENTENCE_END = re.compile(
 )
 # A word, or a letter of such a script with the marks after it.
 _WORD_END = re.compile(rf"[{UNSPACED}][^\w\s$\\(\[{{（「『【《“‘]*|[^\s{UNSPACED}]+")
-# What must not be cut; what is never closed reaches to the end. Braces follow a command.
+# A command's arguments, with braces in braces; what is never closed reaches to the end.
+_BRACED = r"\{(?:[^{}\\]|\\.)*+(?:\}|\Z)"
+for _ in range(5):
+    _BRACED = rf"\{{(?:[^{{}}\\]|\\.|{_BRACED})*+(?:\}}|\Z)"
+# What must not be cut.
 _ATOM = re.compile(
     r"""\\begin\{([^{}]*)\}.*?(?:\\end\{\1\}|\Z)
     | \\\[.*?(?:\\\]|\Z) | \\\(.*?(?:\\\)|\Z) | \$\$.*?(?:\$\$|\Z) | \[asy\].*?(?:\[/asy\]|\Z)
     | (?P<dollar>\$(?:[^$\\]|\\.)*+\$)
-    | (?P<command>\\(?:[A-Za-z]+\*?|.|\Z))""",
+    | \\(?:[A-Za-z]+\*?|.|\Z)"""
+    + rf"(?:\[[^\]]*+\]|{_BRACED})*+",
     re.VERBOSE | re.DOTALL,
 )
 _BEGINS_FORMULA = re.compile(r"[\w\\({\[-]")
-_BRACE = re.compile(r"\\.|[{}]", re.DOTALL)
 
 
 class SafeEnds:
@@ -100,8 +104,6 @@ def _spans(text: str) -> Iterator[tuple[int, int]]:
         start, end = match.span()
         if match["dollar"] and _is_price(text, start, end):
             end = start
-        elif match["command"]:
-            end = _end_of_arguments(text, end)
         if end > start + 1:
             yield start, end
         place = max(end, start + 1)
@@ -113,20 +115,3 @@ def _is_price(text: str, start: int, end: int) -> bool:
     after = text[end : end + 1]
     is_spaced = text[end - 2].isspace() and not text[start + 1].isspace()
     return after.isdigit() or bool(is_spaced and _BEGINS_FORMULA.match(after))
-
-
-def _end_of_arguments(text: str, end: int) -> int:
-    while text[end : end + 1] in ("{", "["):
-        if text[end] == "[":
-            closed = text.find("]", end) + 1
-            if not closed:
-                return end
-            end = closed
-            continue
-        depth, start, end = 0, end, len(text)
-        for brace in _BRACE.finditer(text, start):
-            depth += {"{": 1, "}": -1}.get(brace[0], 0)
-            if depth == 0 and brace[0] == "}":
-                end = brace.end()
-                break
-    return end

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import bisect
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from recipe.hint.hints.base import Generate, HintResult
 from recipe.hint.hints.fitting import UNSPACED, SafeEnds, sentence_ends
 from recipe.hint.schema import HintLevels
 from recipe.problems.schema import Problem
-
-# text -> ends of its units, in order
-Ends = Callable[[str], Sequence[int]]
 
 _FINAL = re.compile(
     r"\\boxed|\\fbox|####|<answer>|答案[是为為:：]"
@@ -37,7 +34,7 @@ _TOUCHED = (
 
 
 class SolutionPrefix:
-    """Level k shows the share ``ratios[k - 1]`` of the solution, counted in ``ends``' units.
+    """Level k shows the share ``ratios[k - 1]`` of the solution, in characters or sentences.
 
     Source: Liu et al. 2025, arXiv:2507.10628 (25, 50 and 75 % of the characters). Different: a
     prefix ends before the final answer, and never inside a formula or a command
@@ -45,12 +42,12 @@ class SolutionPrefix:
 
     Args:
         ratios: Shares in (0, 1), growing.
-        ends: Where a unit ends; ``None`` counts characters.
+        unit: ``char`` or ``sentence``.
     """
 
-    def __init__(self, *, ratios: Sequence[float], ends: Ends | None = None) -> None:
+    def __init__(self, *, ratios: Sequence[float], unit: str = "char") -> None:
         self._ratios = tuple(ratios)
-        self._ends = ends
+        self._unit = unit
 
     async def write(
         self, problem: Problem, generate: Generate, *, num_before: int = 0
@@ -61,21 +58,19 @@ class SolutionPrefix:
         if not solution[:limit].strip():
             return HintResult("missing_solution", detail="nothing_before_answer")
         safe, begin = SafeEnds(solution), len(solution) - len(solution.lstrip())
+        in_chars = range(1, len(solution) + 1)
+        ends = sentence_ends(solution) if self._unit == "sentence" else in_chars
+        first = bisect.bisect_right(ends, begin)
         hints = []
-        for target in self._targets(solution, begin):
-            end = min(target, limit)
+        for ratio in self._ratios:
+            index = max(round(len(ends) * ratio) - 1, first)
+            end = min([*ends, len(solution)][index], limit)
             if (before := safe.before(end)) > begin:
                 end = before
             else:  # nothing would be left
                 end = min(safe.after(end), limit)
             hints.append(solution[:end].rstrip())
         return HintResult("ok", HintLevels(tuple(hints)))
-
-    def _targets(self, solution: str, begin: int) -> list[int]:
-        ends = range(1, len(solution) + 1) if self._ends is None else self._ends(solution)
-        first = bisect.bisect_right(ends, begin)
-        indices = (max(round(len(ends) * ratio) - 1, first) for ratio in self._ratios)
-        return [[*ends, len(solution)][index] for index in indices]
 
 
 def answer_start(problem: Problem) -> int:
@@ -96,11 +91,6 @@ def answer_start(problem: Problem) -> int:
         if places := places or _places(answer, solution):
             limit = min(limit, places[0 if is_distinct else -1])
     return SafeEnds(solution).before(limit)
-
-
-def unit_ends(unit: str, token_ends: Ends | None) -> Ends | None:
-    """Return how ``hint.prefix.unit`` counts; ``token_ends`` is the tokenizer's."""
-    return {"char": None, "token": token_ends, "sentence": sentence_ends}[unit]
 
 
 def _places(answer: str, text: str, *, is_alone: bool = False) -> list[int]:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recipe.hint.hints.levels_json import parse_hint_levels
-from recipe.hint.hints.solution_prefix import SolutionPrefix, answer_start, unit_ends
+from recipe.hint.hints.solution_prefix import SolutionPrefix, answer_start
 from recipe.hint.prompt import Texts, with_hint
 from recipe.problems.schema import Problem
 
@@ -22,8 +22,8 @@ def problem(solution, answer="", text="What is it?", name="p"):
     return Problem(name, ({"role": "user", "content": text},), text, solution, answer)
 
 
-def hint_levels(item, ratios=RATIOS, ends=None):
-    return asyncio.run(SolutionPrefix(ratios=ratios, ends=ends).write(item, None))
+def hint_levels(item, ratios=RATIOS, unit="char"):
+    return asyncio.run(SolutionPrefix(ratios=ratios, unit=unit).write(item, None))
 
 
 def shown(solution, answer, text="What is it?"):
@@ -34,15 +34,9 @@ def shown(solution, answer, text="What is it?"):
 @pytest.mark.parametrize("case", CASES, ids=[case["name"] for case in CASES])
 def test_a_solution_gives_the_prefixes_written_beside_it(case):
     item = problem(case["solution"], case["answer"], case.get("problem", "What is it?"))
-    found = hint_levels(item, case["ratios"], unit_ends(case["unit"], None))
+    found = hint_levels(item, case["ratios"], case["unit"])
     assert found.status == "ok"
     assert list(found.hint_levels.hints_L) == case["hints"]
-
-
-def test_tokens_are_counted_as_the_tokenizer_counts_them():
-    # Ten tokens of three characters; 25, 50 and 75 % are 2, 5 and 8 of them (2.5 -> 2, 7.5 -> 8).
-    found = hint_levels(problem("abc" * 10), ends=lambda text: range(3, len(text) + 1, 3))
-    assert [len(hint) for hint in found.hint_levels.hints_L] == [6, 15, 24]
 
 
 @pytest.mark.parametrize("solution", ["", "   ", "\\boxed{4}", "$\\boxed{4}$ is it.", "4"])
@@ -81,12 +75,11 @@ def test_commands_of_a_solution_come_through_json_and_the_prompt_unchanged():
 SUM = "$$ \\sum_{k=1}^{n} k^2 = \\frac{n(n+1)(2n+1)}{6} $$ Put n = 10 and simplify to \\boxed{385}"
 
 
-@pytest.mark.parametrize("unit", ["char", "sentence", "token"])
+@pytest.mark.parametrize("unit", ["char", "sentence"])
 @pytest.mark.parametrize("blank", ["", "\n\n  ", "\t\n" * 40], ids=len)
 @pytest.mark.parametrize("solution", [SUM, "One. Two. Three. Four \\boxed{385}", "a 385"])
 def test_white_space_before_a_solution_takes_no_level_away(solution, blank, unit):
-    ends = {"token": lambda text: range(1, len(text) + 1)}.get(unit) or unit_ends(unit, None)
-    found = hint_levels(problem(blank + solution, "385"), ends=ends)
+    found = hint_levels(problem(blank + solution, "385"), unit=unit)
     assert found.status == "ok"
     for hint in found.hint_levels.hints_L:
         assert hint.strip() and solution.startswith(hint.strip())

@@ -1,10 +1,6 @@
 """Which source of hints a run gets, and the number of levels that goes with it."""
 
-import asyncio
-from dataclasses import replace
-
 import pytest
-from fakes import problem
 
 from recipe.hint.adapter.hint_sources import build_source
 from recipe.hint.hints.dataset import DatasetHints, Increments
@@ -16,15 +12,10 @@ from recipe.hint.settings import build_method, read_settings
 TRAINER = {"hint_accuracy_min_threshold": 0.1, "hint_accuracy_max_threshold": 0.35}
 
 
-class CharTokenizer:
-    def __call__(self, text, **_settings):
-        return {"offset_mapping": [(place, place + 1) for place in range(len(text))]}
-
-
-def source_and_levels(method, tokenizer=None, **hint):
+def source_and_levels(method, **hint):
     settings = read_settings(hint)
     built = build_method({"method": method, **TRAINER}, settings)
-    return build_source(settings, Texts(), built, tokenizer=tokenizer), built.max_level
+    return build_source(settings, Texts(), built), built.max_level
 
 
 @pytest.mark.parametrize(
@@ -62,10 +53,3 @@ def test_every_method_takes_every_source(method, name, kind):
 def test_the_levels_of_prefixes_are_the_ratios():
     prefix = {"ratios": [0.2, 0.4, 0.6, 0.8]}
     assert source_and_levels("sage", source="solution_prefix", prefix=prefix)[1] == 4
-
-
-def test_tokens_come_from_the_run_s_tokenizer():
-    source, _ = source_and_levels("ghpo", CharTokenizer(), prefix={"unit": "token"})
-    item = replace(problem(solution="abcdefgh"), answer="")
-    found = asyncio.run(source.write(item, None))
-    assert found.hint_levels.hints_L == ("ab", "abcd", "abcdef")
