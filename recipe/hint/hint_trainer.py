@@ -44,7 +44,6 @@ from recipe.run.checkpoints import (
     repair_pointer,
     step_folder,
 )
-from recipe.run.errors import ConfigError
 from recipe.run.reporter import StepReporter
 from recipe.run.resume import lacks_validation
 from recipe.run.run_folder import METRICS_FILE, RunFolder, plain
@@ -299,14 +298,8 @@ class HintMixin(CreditMixin):
         folder = step_folder(trainer.default_local_dir, self.global_steps)
         if trainer.resume_mode == "resume_path":
             folder = Path(trainer.resume_from_path)
-        try:
-            with np.load(folder / STATE_FILE, allow_pickle=False) as state:
-                self.tracker.load_state_dict(dict(state))
-        except (OSError, ValueError) as error:
-            raise ConfigError(
-                f"{folder / STATE_FILE}: {error}; this recipe did not write the checkpoint. Give "
-                f"its weights as actor_rollout_ref.model.path with trainer.resume_mode=disable"
-            ) from error
+        with np.load(folder / STATE_FILE, allow_pickle=False) as state:
+            self.tracker.load_state_dict(dict(state))
         self._resumed_from = folder
         if is_within(trainer.default_local_dir, folder):
             # Resumed by path: later records are dropped, so later checkpoints must not count.

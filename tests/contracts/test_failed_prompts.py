@@ -37,16 +37,6 @@ def failing_queue(monkeypatch, *, finished, failing):
     return queue, refill
 
 
-def test_one_failed_prompt_of_a_batch_is_replaced_in_the_asynchronous_modes(monkeypatch):
-    _, refill = failing_queue(monkeypatch, finished=127, failing=1)
-    said = []
-    buffer = guarded(ReplayBufferAsync, batch_size=128, said=said, refill_fn=refill)
-    batch, metrics = sample(buffer, count=128)
-    assert len(batch.keys) == 128
-    assert metrics["training/rollout_failure/evicted_samples"] == 1
-    assert said == ["  failed at step 1: problem 0: KeyError: 'x'"]
-
-
 @BOTH
 def test_a_run_goes_on_while_no_more_than_half_of_its_batch_fails(buffer_class, monkeypatch):
     _, refill = failing_queue(monkeypatch, finished=4, failing=4)

@@ -13,10 +13,8 @@ from transfer_queue import interface
 from transfer_queue.storage.bootstrap import simple_storage_bootstrap
 from verl.trainer.ppo.v1 import PPOTrainer
 from verl.trainer.ppo.v1.trainer_base import TRAINER_REGISTRY
-from verl.trainer.ppo.v1.trainer_sync import PPOTrainerSync
 from verl.utils import tensordict_utils as tu
 from verl.utils.checkpoint.checkpoint_manager import find_latest_ckpt_path
-from verl.utils.tracking import Tracking
 
 from recipe.hint.hint_trainer import TRAINERS, HintMixin
 from recipe.hint.reward_tracker import RewardTracker
@@ -27,7 +25,6 @@ from recipe.run.checkpoints import (
     repair_pointer,
     step_folder,
 )
-from recipe.run.reporter import StepReporter
 
 # What HintMixin overrides; the rest of its methods are its own.
 HOOKS = {
@@ -121,13 +118,6 @@ def test_the_trainer_keeps_its_tracking_in_the_attribute_that_we_replace():
     assert assigned.count("logger") == 1
 
 
-@pytest.mark.parametrize("name", ["log", "finish"])
-def test_the_reporter_takes_what_verls_tracking_takes(name):
-    theirs = inspect.signature(getattr(Tracking, name)).parameters
-    ours = inspect.signature(getattr(StepReporter, name)).parameters
-    assert list(ours) == list(theirs)
-
-
 # -- submit ---------------------------------------------------------------------------------------
 
 
@@ -196,27 +186,3 @@ def test_a_run_that_was_set_back_by_path_goes_on_from_there_whatever_was_saved_l
     trainer.config = OmegaConf.create({"trainer": node})
     trainer._load_checkpoint()
     assert repair_pointer(tmp_path / "checkpoints") == (2 if is_own else 4)
-
-
-@pytest.mark.parametrize("trains", [True, False])
-def test_a_run_begun_anew_and_killed_before_its_first_save_leaves_the_former_one_behind(
-    tmp_path, monkeypatch, trains
-):
-    step_folder(tmp_path, 7).mkdir()
-    mark_complete(tmp_path, 7)
-    trainer = TRAINERS["sync"].__new__(TRAINERS["sync"])
-    node = {
-        "resume_mode": "disable",
-        "default_local_dir": str(tmp_path),
-        "val_only": not trains,
-    }
-    trainer.config, trainer.global_steps = OmegaConf.create({"trainer": node}), 0
-    trainer.folder, trainer._resumed_from = SimpleNamespace(begin_after=int), None
-    monkeypatch.setattr(TRAINERS["sync"], "_limit", lambda *_: nullcontext())
-    monkeypatch.setattr(PPOTrainerSync, "on_init_end", lambda self: None)
-    trainer._load_checkpoint()
-    trainer.on_init_end()
-    # The same command without resume_mode=disable, after the kill:
-    assert repair_pointer(tmp_path) == (None if trains else 7)
-    latest = None if trains else str(tmp_path / "global_step_7")
-    assert find_latest_ckpt_path(str(tmp_path)) == latest

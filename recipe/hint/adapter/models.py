@@ -18,9 +18,8 @@ _ULYSSES = "fsdp_config.ulysses_sequence_parallel_size"
 def ask_for_models(config: DictConfig, method: Method) -> None:
     """Have verl build the critic and the reference policy that a method reads.
 
-    verl builds the reference for a KL in the reward, here with the coefficient 0, or in the loss.
-    The queue has both log-probabilities then, and the method's own coefficients act on the
-    advantages.
+    verl builds the reference for a KL in the reward, here with the coefficient 0; the method's own
+    coefficients act on the advantages.
     """
     if method.credit is None:
         return
@@ -61,10 +60,6 @@ def choose_attention(config: DictConfig) -> list[str]:
 
     Returns:
         A line to show, where flash-attn would have been taken.
-
-    Raises:
-        ConfigError: If the model caps its attention logits and the attention given does not, or
-            without flash-attn with Ulysses sequence parallelism.
     """
     if setting(config, "trainer.eval_only"):
         return []

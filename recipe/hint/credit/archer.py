@@ -20,17 +20,7 @@ _TOKENS = ("state_T", "action_T", "next_state_T")
 
 @dataclass(frozen=True)
 class UtteranceCriticSettings:
-    """How a critic of utterances learns.
-
-    Attributes:
-        gamma: Discount per turn.
-        tau: Share of the new weights that the slow target takes over after each update.
-        updates: Updates per training step.
-        batch_size: Transitions of one update.
-        capacity: Transitions that are kept.
-        expectile: V is this expectile of Q over the replayed actions; ``None``: the mean of Q over
-            this step's actions, those of the present policy.
-    """
+    """How a critic of utterances learns; as the settings of their names in ``hint.archer``."""
 
     gamma: float
     tau: float
@@ -43,11 +33,7 @@ class UtteranceCriticSettings:
 def next_rows(rows: Sequence[CreditRow]) -> np.ndarray:
     """Return the index of the row that follows each in its conversation, shape ``(N,)``.
 
-    ``LAST`` where none does. Turns without a row are skipped.
-
-    Raises:
-        ValueError: If two rows of a conversation are the same turn: it is a tree, and no single
-            row follows.
+    ``LAST`` where none does. Turns without a row are skipped; a tree of turns is an error.
     """
     conversations: dict[tuple[str, int], dict[int, int]] = {}
     for index, row in enumerate(rows):

@@ -79,10 +79,7 @@ class Credit:
 
 
 def credit_metrics(
-    rows: Sequence[CreditRow],
-    advantages_N: np.ndarray,
-    kls_N: np.ndarray,
-    targets_N: np.ndarray,
+    rows: Sequence[CreditRow], advantages_N: np.ndarray, kls_N: np.ndarray, targets_N: np.ndarray
 ) -> dict[str, float]:
     """Return means over the rows of each role and turn as ``credit/ROLE_tTURN/NAME``.
 

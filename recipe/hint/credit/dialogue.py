@@ -21,15 +21,11 @@ STAGE1, GUIDE_TURN, PARENT_TURN = "is_stage1", "guide_turn", "parent_turn"
 class DialogueCredit(Credit):
     """Reward minus baseline, with what two of the methods add.
 
-    Attributes:
-        baseline: What a reward is compared with.
-        adaptive_kl: Whether stage I scales the first turns' KL coefficient to the last turns'
-            advantages, by a factor of at most 10 either way.
-        bonus: lambda, the weight of V after the feedback in the guide's reward. V* of the optimal
-            solver is taken as 0 (docs/lab/deviations.md#mlmt).
-        critic_ascends: Whether the critic ascends the guide's objective too: half the squared error
-            minus lambda V has the gradient V - (reward + lambda), so after the feedback the target
-            is lambda higher.
+    With ``adaptive_kl`` stage I scales the first turns' KL coefficient to the last turns'
+    advantages, by a factor of at most 10 either way. ``bonus`` is lambda, the weight of V after the
+    feedback in the guide's reward. With ``critic_ascends`` the critic ascends the guide's objective
+    too: half the squared error minus lambda V has the gradient V - (reward + lambda), so after the
+    feedback the target is lambda higher.
     """
 
     baseline: Baseline = "leave_one_out"
@@ -43,11 +39,10 @@ class DialogueCredit(Credit):
 
     def value_targets(self, rows: Sequence[CreditRow]) -> np.ndarray:
         """Return the rewards, shape (N,), with the guide's bonus where V is its baseline."""
-        targets_N = super().value_targets(
-            self._with_bonus(rows) if self.baseline == "value" else rows
-        )
+        earning = self._with_bonus(rows) if self.baseline == "value" else rows
         ascends = self.bonus if self.critic_ascends else 0.0
-        return targets_N + ascends * np.array([PARENT_TURN in row.facts for row in rows])
+        is_after_N = np.array([PARENT_TURN in row.facts for row in rows])
+        return super().value_targets(earning) + ascends * is_after_N
 
     def kl_coefs(self, rows: Sequence[CreditRow], kls_N: np.ndarray) -> np.ndarray:
         """Return the rows' own coefficients, shape (N,); with ``adaptive_kl`` scaled."""

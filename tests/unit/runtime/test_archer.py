@@ -91,20 +91,6 @@ def test_q_follows_the_reward_and_the_next_state_and_v_the_slow_q_of_this_step()
     assert (told["q_loss"], told["v_loss"], told["target_lag"], told["replay"]) == (1, 3, 0.25, 2)
 
 
-def test_without_an_expectile_v_learns_from_this_step_alone():
-    workers, made = learner()
-    old = said([1], [3], 0.5)
-    made.learn([old], step=1)
-    workers.trained.clear()
-    made.learn([LAST], step=2)
-    for batch in workers.trained:
-        rows = rows_of(batch)
-        assert {action for _, action, _, _ in rows[8:]} == {(7, 8)}
-    drawn = {action for batch in workers.trained for _, action, _, _ in rows_of(batch)[:8]}
-    assert drawn == {(3,), (7, 8)}
-    assert workers.expectile == 0.5
-
-
 def test_with_an_expectile_v_learns_from_what_was_drawn():
     workers, made = learner(expectile=0.9)
     made.learn([said([1], [3], 0.5)], step=1)

@@ -111,15 +111,6 @@ def test_a_role_has_its_own_length_within_that_of_a_response(own, asked):
     assert fields["max_tokens"] == asked
 
 
-def test_the_beginning_of_a_response_follows_the_prompt_and_is_left_open():
-    engine, _ = make_engine(Server("stop"))
-    asked = [{"role": "system", "content": "S"}, {"role": "user", "content": "Q"}]
-    begun = [*asked, {"role": "assistant", "content": "so <"}]
-    text = "".join(map(chr, engine.render(begun)))
-    # Without the "<", ">" of a turn of its own: `response` has them.
-    assert text == "".join(map(chr, engine.render(asked))) + "so <" == "<S><Q>so <"
-
-
 def test_the_hint_writer_has_settings_and_a_length_limit_of_its_own():
     server = Server("length")
     engine, _ = make_engine(server)
@@ -127,13 +118,6 @@ def test_the_hint_writer_has_settings_and_a_length_limit_of_its_own():
     [(_, fields, _)] = server.requests
     assert (fields["n"], fields["max_tokens"], fields["temperature"]) == (1, 11, 0.7)
     assert (reply.text, reply.tokens, reply.is_cut) == ("A", 1, True)
-
-
-def test_an_answer_never_runs_past_the_context():
-    server = Server("stop")
-    engine, _ = make_engine(server, max_model_len=52)
-    asyncio.run(sampled(engine, [1] * 50))
-    assert server.requests[0][1]["max_tokens"] == 2  # 52 - 50
 
 
 def test_a_server_that_does_not_answer_is_named_with_its_limit():
@@ -165,13 +149,6 @@ def test_rows_of_a_group_are_sampled_with_the_seeds_they_have_in_it():
     [(_, fields, _)] = server.requests
     assert (fields["n"], fields["seed"]) == (2, 10)  # answer i of a group has seed + i
     assert len(responses_G) == 2
-
-
-def test_a_given_text_becomes_its_tokens_and_the_end_of_its_turn():
-    engine, _ = make_engine(Server("stop"))
-    response = engine.given_response("abc")
-    assert "".join(map(chr, response.token_ids_T)) == "abc>"
-    assert (response.log_probs_T, response.is_truncated, response.is_given) == ([], False, True)
 
 
 def test_a_given_text_above_the_longest_response_is_cut_and_truncated():

@@ -86,12 +86,6 @@ def test_a_stopped_response_goes_on_from_its_last_token_and_the_others_stay():
     assert (requests[1][1]["n"], requests[1][1]["max_tokens"]) == (1, 46)  # 50 - 4
 
 
-def test_no_response_is_longer_than_asked_for_however_often_it_was_stopped():
-    [response], requests = sample([100], budgets=[7] * 20, max_tokens=40)
-    assert (len(response.token_ids_T), response.finish) == (40, "length")
-    assert [fields["max_tokens"] for _, fields in requests] == [40, 33, 26, 19, 12, 5]
-
-
 def test_without_seeds_none_is_sent():
     _, requests = sample([30], budgets=[10], is_seeded=False)
     assert [fields["seed"] for _, fields in requests] == [None, None]
@@ -116,17 +110,6 @@ def sample_each(lengths, budgets):
     found = asyncio.run(client.sample_each(prompts, sampling, seeds))
     assert client._client.open == 0
     return found, server
-
-
-def test_prompts_that_no_update_stops_are_one_call_of_one_server():
-    found, server = sample_each([3, 5], budgets=[])
-    assert server.calls == [[[7, 1000], [7, 1001]]]
-    assert [fields["seed"] for _, fields in server.requests] == [30, 31]
-    # The name of each is in its prompt already.
-    assert [list(group[0].token_ids_T) for group in found] == [
-        [101, 102, EOS],
-        [101, 102, 103, 104, EOS],
-    ]
 
 
 def test_of_several_prompts_those_without_a_token_are_asked_again_and_those_with_some_go_on():

@@ -126,26 +126,6 @@ def test_equal_rewards_have_no_gradient_whatever_their_float32_mean_is(reward):
         assert found.abs().max() == 0.0
 
 
-def advantages_of(rows, kl):
-    """verl's GRPO advantages of published rows, with ``kl`` per row taken from the rewards."""
-    scores, masks = (
-        torch.stack([torch.as_tensor(row[name]).float() for row, _ in rows])
-        for name in ("rm_scores", "response_mask")
-    )
-    rewards = scores - torch.tensor(kl)[:, None] * masks
-    uids = np.array([0] * len(rows), dtype=object)
-    advantages, _ = compute_grpo_outcome_advantage(rewards, masks, uids)
-    return (advantages * masks).abs().max().item()
-
-
-def test_a_dropped_group_has_no_advantage_but_for_a_kl_in_its_rewards(published):
-    method = Ghpo(max_level=3, settings=GhpoSettings(on_all_failed="drop", cold_start_steps=0))
-    rows = published(run(method, dict.fromkeys(range(4), [0, 0]), source=Numbered(3)))
-    assert advantages_of(rows, kl=[0.0, 0.0]) == 0.0
-    # Any difference is normalised to about the size of a right and a wrong answer's.
-    assert advantages_of(rows, kl=[0.001, 0.002]) > 0.5
-
-
 def visit_of(uid):
     """The outcome of one visit, and its prompt."""
     outcome = mixed()
