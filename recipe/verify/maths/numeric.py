@@ -10,7 +10,6 @@ from typing import Any
 from recipe.verify.maths.tree import EXACT, Node, NoValue, exact, num
 
 _MAX_LOG10 = 10**15  # of an exponent's result: 10^{10^{15}} still has a place on the scale
-_MAX_GAMMA_DIGITS = 400  # beyond, one value takes a second
 GUARD = 25
 _MAX_DIGITS = 6000
 _BASE_DIGITS = 60
@@ -185,22 +184,6 @@ class Evaluation:
         ):
             raise NoValue("a pole")
         return result
-
-    def _fact(self, node: Node) -> Any:
-        return self._gamma(self._add(self.value(node.items[0]), 1))
-
-    def _gamma(self, value: Any) -> Any:
-        if value != 0 and self.log10(value) > 5:
-            raise NoValue("too large")
-        if self.digits > _MAX_GAMMA_DIGITS:
-            raise NoValue("too many digits")
-        if self.mp.im(value) == 0 and value <= 0 and value == self.mp.floor(value):
-            raise NoValue("a pole")
-        return self.mp.gamma(value)
-
-    def _binom(self, node: Node) -> Any:
-        n, k = (self.value(item) for item in node.items)
-        return self._gamma(n + 1) / (self._gamma(k + 1) * self._gamma(n - k + 1))
 
     def _abs(self, node: Node) -> Any:
         return abs(self.value(node.items[0]))

@@ -49,7 +49,6 @@ _PATTERNS = {
     "coins": r"\b(?:quarter|dime|nickel|penn(?:y|ies))",
     "exact": r"\bexact|fraction|simplif|\bsimplest|radical|lowest terms",
     "work": r"\bfactor|simplif|\bsimplest|expand|multiply|\bproduct of",
-    "age": r"\bhow old\b|\b(?:what|find)\b[^.?]{0,40}\bages?\b",
     "length": r"\bhow (?:far|tall|wide|deep)\b",
     "mass": r"\bhow heavy\b",
     "share": r"\b(?:each|per|every|apiece|averages?|mean|more|fewer|less|extra|difference"
@@ -296,7 +295,7 @@ def _asked_words(problem: str) -> tuple[str, ...]:
 
 
 def _asked_unit(problem: str) -> Unit:
-    """Return the unit after the last ``how many`` or the question's ``in``; years for an age."""
+    """Return the unit after the last ``how many`` or the question's ``in``."""
     words = _asked_words(problem)
     for start in range(min(3, len(words))):
         if unit := _longest_unit(words[start:]):
@@ -305,9 +304,7 @@ def _asked_unit(problem: str) -> Unit:
         _longest_unit(_split_unit(match[1]))
         for match in _MEASURED_IN.finditer(_with_plain_units(question(problem)))
     ]
-    ages = {name for name in mentioned_units(problem) if kind_of(name) == "time"} <= {"year"}
-    is_age = not words and asks("age", problem) and ages
-    return next((unit for unit in reversed(found) if unit), (("year", 1),) if is_age else ())
+    return next((unit for unit in reversed(found) if unit), ())
 
 
 def _with_plain_units(text: str) -> str:

@@ -28,7 +28,6 @@ _INFIX = re.compile(
 )
 _THOUSANDS = re.compile(r"[1-9][0-9]{0,2},[0-9]{3}(?![0-9])")
 _NO_MEMBER = re.compile(r"[0-9],0[0-9]{2}(?![0-9])")  # 1,000 is not a list
-_CHEMICAL = re.compile(r"(?:[A-Z][a-z]?[0-9]*|\([A-Za-z0-9]+\)[0-9]*){2,}")
 _BRACE = re.compile(r"\\.|[{}]", re.DOTALL)
 _NUM_ARGUMENTS = {r"\frac": 2, r"\binom": 2} | {
     each: 1 for each in (r"\sqrt", "^", "_", *(f"\\{name}" for name in ACCENTS))
@@ -74,9 +73,7 @@ def read_answer(text: str, gold: Reading, problem: str) -> Reading:
     """Read an answer; letters after a number may be its unit if the gold answer has none."""
     reading, found = read(text), _tokens_of(text)
     if found is None or not gold.trees:
-        is_formula = "".join(reading.text).translate(_NO_SCRIPTS)
-        same = _CHEMICAL.fullmatch(is_formula) and is_formula == "".join(gold.text)
-        return Reading(gold.text) if same else reading
+        return reading
     trees = reading.trees
     if any(names_in(tree) - names_in(*gold.trees) for tree in trees):
         units = _trees(found, has_unit_letters=True)
@@ -86,9 +83,6 @@ def read_answer(text: str, gold: Reading, problem: str) -> Reading:
         words = [token.text for token in found[:size] if token.kind == "word"]
         trees = _trees(found[size:]) if words and may_say(words, problem) else ()
     return Reading(reading.text, trees)
-
-
-_NO_SCRIPTS = str.maketrans("", "", "_{}")
 
 
 def _tokens_of(text: str) -> list[Token] | None:

@@ -147,43 +147,17 @@ def canonical(powers: dict[str, int]) -> Unit:
 
 
 def number_of(words: Sequence[str]) -> Fraction | None:
-    """Return the value of ``twenty-five``, ``three million``, ``two thirds`` and the like."""
+    """Return the value of ``four``, ``twenty-five``, ``three million``, ``half`` and the like."""
     words = [part.lower() for word in words for part in word.split("-")]
-    if not words or len(words) > _MAX_NUMBER_WORDS:
-        return None
-    if words[-1] in _PARTS and len(words) <= 2:
-        return _part(words)
-    if words[0] in ("a", "an") and len(words) > 1:
-        words = ["one", *words[1:]]
-    return _whole_number(["one", *words] if words[0] in _SCALES else words)
-
-
-def _part(words: Sequence[str]) -> Fraction | None:
-    """Read ``half``, ``a third``, ``two thirds``; ``third``, ``twenty-fifth`` are ordinals."""
-    part = words[-1]
-    if len(words) == 1:
-        return Fraction(1, _PARTS[part]) if part in ("half", "quarter") else None
-    top = 1 if words[0] in ("a", "an") else NUMBERS.get(words[0], 0)
-    is_one_number = 1 <= top < 20 and part.endswith("s") == (top > 1)
-    return Fraction(top, _PARTS[part]) if is_one_number else None
-
-
-def _whole_number(words: Sequence[str]) -> Fraction | None:
-    total, current, last = 0, 0, 10**15
-    previous = ""
-    for word in words:
-        scale = _SCALES.get(word, 0)
-        is_after_tens = NUMBERS.get(previous, 0) >= 20 and 0 < NUMBERS.get(word, 0) < 10
-        if word in NUMBERS and (not previous or previous in _SCALES or is_after_tens):
-            current += NUMBERS[word]
-        elif scale == 100 and current:
-            current *= 100
-        elif current and 100 != scale < last and scale:
-            total, current, last = total + current * scale, 0, scale
-        else:
-            return None
-        previous = word
-    return Fraction(total + current)
+    if words in (["half"], ["quarter"]):
+        return Fraction(1, _PARTS[words[0]])
+    if words[1:] and words[0] in ("a", "an"):
+        words[0] = "one"
+    scale = _SCALES[words.pop()] if words[1:] and words[-1] in _SCALES else 1
+    numbers = [NUMBERS.get(word, -1) for word in words]
+    is_tens = len(numbers) == 2 and numbers[0] >= 20 and 0 < numbers[1] < 10
+    is_number = is_tens or (len(numbers) == 1 and numbers[0] >= 0)
+    return Fraction(sum(numbers) * scale) if is_number else None
 
 
 def is_noun(word: str) -> bool:

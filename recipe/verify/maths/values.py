@@ -270,19 +270,14 @@ def rounds_constant(gold: Node, other: Node) -> bool | None:
         return False
 
 
-def rounds_side(value: Node, rounded: Node, *, may_cut: bool = True) -> bool:
-    r"""Return whether what follows ``\approx`` is a rounding of the value, however short."""
+def rounds_side(value: Node, rounded: Node) -> bool:
+    r"""Return whether what follows ``\approx`` is the value rounded or cut, however short."""
     number = exact(rounded)
-    if number is None:
+    if number is None or rounded.kind not in ("num", "neg"):
         return False
-    digits = str(number) if number.denominator == 1 and abs(number) < 10**1000 else "1"
     unit = Fraction(1, 10 ** decimals(rounded))
-    if not decimals(rounded):  # zeros at the end may not count
-        unit = Fraction(10 ** (len(digits) - len(digits.rstrip("0") or "0")))
-    if rounded.kind not in ("num", "neg"):
-        unit = Fraction(0) if rounded.kind == "div" else abs(number) / 20
     rest = approximate(value, 40) - number
-    return 2 * abs(rest) <= unit or (may_cut and abs(rest) < unit and rest * number >= 0)
+    return 2 * abs(rest) <= unit or (abs(rest) < unit and rest * number >= 0)
 
 
 def _never_ends(value: Fraction) -> bool:

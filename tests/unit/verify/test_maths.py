@@ -6,7 +6,6 @@ import json
 import re
 import subprocess
 import sys
-import threading
 from pathlib import Path
 
 import pytest
@@ -33,19 +32,6 @@ def test_a_golden_case_has_its_verdict_and_a_quick_one_never_differs(case):
     assert verdict.reason == case["expected_reason"]
     assert verdict.score == (1.0 if case["expected_reason"] == "correct" else 0.0)
     assert quick_verdict(response, answer, is_truncated, problem) in (None, verdict)
-
-
-def test_golden_cases_cover_every_reason_but_timeout_in_both_directions():
-    reasons = [case["expected_reason"] for case in CASES]
-    assert set(reasons) == {"correct", "wrong", "no_answer", "malformed", "truncated", "error"}
-    assert min(reasons.count("correct"), reasons.count("wrong")) >= 250
-    assert len({case["id"] for case in CASES}) == len(CASES)
-
-
-def test_every_known_limit_says_what_happens():
-    limits = [case for case in CASES if case["id"].startswith("limit/")]
-    assert all(case["known_limit"] and case["what_happens"].endswith(".") for case in limits)
-    assert len([case for case in CASES if case.get("known_limit")]) == len(limits)
 
 
 ONE_VALUE = ("power/", "repeat/", "mixed/", "expr/", "number/", "pm/", "mv2/", "mv69/")
@@ -81,27 +67,10 @@ def test_the_last_box_is_read_with_nested_and_escaped_braces():
     assert last_box(r"\fbox{1}") == Box("absent")
 
 
-def test_the_extracted_text_is_that_of_the_last_box():
-    assert grade_maths(r"\boxed{4} \boxed{ \frac{1}{2} }", "5").extracted == r"\frac{1}{2}"
-    assert grade_maths("no box", "5").extracted == ""
-
-
 def test_integers_of_any_length_compare_as_integers():
     digits = "7" * 10_000  # int() refuses numerals of more than 4300 digits
     assert quick_verdict(rf"\boxed{{000{digits}}}", digits).reason == "correct"
     assert quick_verdict(rf"\boxed{{{digits}1}}", digits).reason == "wrong"
-
-
-def test_a_decimal_is_right_when_it_is_the_gold_rounded_or_cut_at_six_digits_or_more():
-    # 2/3 = 0.66666666...: rounded up at the sixth decimal, or cut there
-    assert quick_verdict(r"\boxed{0.666667}", r"\frac{2}{3}").reason == "correct"
-    assert quick_verdict(r"\boxed{0.666666}", r"\frac{2}{3}").reason == "correct"
-    assert quick_verdict(r"\boxed{0.666668}", r"\frac{2}{3}").reason == "wrong"
-    assert quick_verdict(r"\boxed{0.66667}", r"\frac{2}{3}").reason == "wrong"  # five digits
-    # 1/2 can be written with these digits, so nothing else will do
-    assert quick_verdict(r"\boxed{0.500001}", "0.5").reason == "wrong"
-    # 12345678.5 rounded to a whole number is off by 0.5, more than 2e-6
-    assert quick_verdict(r"\boxed{12345679}", "12345678.5").reason == "wrong"
 
 
 def test_answers_that_need_algebra_have_no_quick_verdict():
@@ -139,11 +108,6 @@ def in_command(text, place):
     return any(m.start() <= place < m.end() for m in re.finditer(r"\\[A-Za-z]+", text))
 
 
-def test_braces_that_set_nothing_group_nothing():
-    assert not equal("2(x+1)", "2{x+1}") and equal("2x+1", "2{x+1}")
-    assert not equal("5", "5{1}") and not equal("9901", r"9901\mathrm{1}")
-
-
 def test_a_term_is_never_too_small_to_count():
     assert not equal("x", "x+10^{-400}") and not equal("x", r"x+e^{-10^{9}}")
     assert not equal("x", r"x^{1+10^{-400}}") and not equal(r"\pi", r"\pi+10^{-600}")
@@ -166,15 +130,6 @@ def test_gold_answers_that_are_compared_as_text_are_told_from_others():
     assert not is_text_only(r"\frac{1}{2}") and not is_text_only(r"\text{ellipse}")
 
 
-def test_judging_works_outside_the_main_thread():
-    verdicts = []
-    work = lambda: verdicts.append(grade_maths(r"\boxed{\sqrt{8}}", r"2\sqrt{2}"))  # noqa: E731
-    thread = threading.Thread(target=work)
-    thread.start()
-    thread.join()
-    assert [verdict.reason for verdict in verdicts] == ["correct"]
-
-
 def test_importing_the_verifier_loads_nothing_heavy():
     code = (
         "import sys, recipe.verify.maths.grade as v; v.quick_verdict('\\\\boxed{5}', '5');"
@@ -194,8 +149,3 @@ def test_a_stated_tolerance_must_be_a_positive_number():
         equal("200 (tolerance -5)", "210")
     with pytest.raises(ValueError, match="a tolerance in percent needs a plain number"):
         equal("x (tolerance 5%)", "y")
-
-
-def test_a_long_answer_is_wrong_without_being_read():
-    nines = "+".join(["9"] * 6_000)  # 11999 characters
-    assert quick_verdict(rf"\boxed{{{nines}}}", "54000").reason == "wrong"
