@@ -22,13 +22,11 @@ BREAK = "\uffff"  # no character of any text; where it stands, tokens end
 
 @dataclass(frozen=True)
 class Renderer:
-    """Messages to tokens and back, by a fast tokenizer and its template.
+    """Messages to tokens and back, by a fast tokenizer and its template with ``options``.
 
     What looks like a special token in a message is plain text: nobody who writes a problem, a hint
-    or a response can end a turn or begin one.
-
-    ``folds_system``: the chat template refuses a system turn, so its text goes into the user's.
-    ``options`` are further variables of the template.
+    or a response can end a turn or begin one. With ``folds_system`` the chat template refuses a
+    system turn, so its text goes into the user's.
     """
 
     tokenizer: Any

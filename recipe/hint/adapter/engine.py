@@ -27,10 +27,7 @@ from recipe.verify.schema import Item, Verdict
 
 
 class VllmEngine(Engine):
-    """The engine of the rollout loop on vLLM.
-
-    ``grader`` has ``grade_many`` of the pool; ``overlong`` is the penalty on long responses.
-    """
+    """The engine of the rollout loop on vLLM; ``grader`` has ``grade_many`` of the pool."""
 
     def __init__(
         self,

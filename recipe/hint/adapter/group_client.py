@@ -60,11 +60,8 @@ class PartialResponse:
 class GroupClient:
     """Sends whole groups to the rollout servers; continues responses that a weight update stops.
 
-    Args:
-        llm_client: verl's client, which balances the load.
-        max_model_len: Longest prompt and response together, in tokens.
-        timeout_s: Longest time of one request in vLLM (``hint.watchdog.rollout_s``).
-        is_seeded: Whether responses get seeds; without them vLLM draws its own.
+    ``llm_client`` is verl's, which balances the load; prompt and response have ``max_model_len``
+    tokens at most, a request in vLLM ``timeout_s``. Without seeds vLLM draws its own.
     """
 
     def __init__(

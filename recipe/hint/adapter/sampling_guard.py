@@ -29,14 +29,10 @@ def guard(
 ) -> ReplayBuffer:
     """Give ``buffer`` the checks of :class:`_Guarded`, keeping its own class as the base.
 
-    Args:
-        buffer: verl's own.
-        limit_s: Longest time without any prompt finishing or failing, ``progress_s``.
-        batch_size: Prompts of one training batch; only verl's synchronous buffer knows it.
-        max_filtered: Groups that ``algorithm.filter_groups`` may take out of one step.
-        say: Takes a line on each prompt that failed.
-        on_discard: Takes the keys of the first rows of groups that are thrown away (too old,
-            filtered, left over), and their partition, while they can still be read.
+    In ``limit_s`` some prompt must finish or fail. A training batch has ``batch_size`` prompts;
+    ``algorithm.filter_groups`` may take ``max_filtered`` groups out of one step. ``say`` takes a
+    line on each prompt that failed, ``on_discard`` the keys of the first rows of groups that are
+    thrown away (too old, filtered, left over), and their partition, while they can be read.
     """
     buffer.__class__ = type(f"Guarded{type(buffer).__name__}", (_Guarded, type(buffer)), {})
     assert isinstance(buffer, _Guarded)
