@@ -16,7 +16,6 @@ from recipe.run.checkpoints import (
     drop_old,
     empty_step,
     mark_complete,
-    model_files,
     point_at,
     repair_pointer,
 )
@@ -70,15 +69,6 @@ def test_every_file_is_on_the_disk_before_its_checkpoint_is_marked(tmp_path, mon
     monkeypatch.setattr(os, "fsync", fsync)
     mark_complete(tmp_path, 3)
     assert {file.stat().st_ino for file in files} <= {*synced}
-
-
-def test_a_step_that_is_saved_again_loses_the_weights_merged_from_the_first_save(tmp_path):
-    folder = make(tmp_path, 3) / "global_step_3"
-    (folder / MERGED).mkdir()
-    assert model_files(folder) == (folder / MERGED, True)
-    empty_step(tmp_path, 3)
-    mark_complete(tmp_path, 3)
-    assert model_files(folder) == (folder / "actor" / "huggingface", False)
 
 
 class Killed(Exception):
@@ -208,16 +198,6 @@ def test_records_and_metrics_after_the_checkpoint_are_forgotten_with_a_cut_line(
     assert folder.records.read_text() == '{"step": 3}\n'
     assert folder.samples.read_text() == '{"step": 2, "why": []}\n'
     assert folder.metrics.read_text() == '{"step": 0}\n{"step": 3}\n'
-
-
-@pytest.mark.parametrize(
-    "tail", [b'{"step": 3, "x', b"\xff\xfe\n", b"\0" * 40, b"7\n", b"[]\n", b'{"no": 1}\n', b"\n"]
-)
-def test_a_damaged_line_does_not_stop_a_run_from_resuming(tmp_path, tail):
-    folder = RunFolder(tmp_path)
-    folder.records.write_bytes(b'{"step": 3}\n' + tail)
-    folder.begin_after(3)
-    assert folder.records.read_bytes() == b'{"step": 3}\n'
 
 
 def test_a_run_that_starts_anew_moves_the_earlier_files_aside(tmp_path):

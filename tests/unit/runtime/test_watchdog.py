@@ -7,7 +7,6 @@ from types import SimpleNamespace
 
 import pytest
 import ray
-from processes import wait_for
 from ray.exceptions import (
     ActorDiedError,
     ActorUnavailableError,
@@ -94,19 +93,6 @@ def test_the_thread_tells_of_a_fault_while_the_block_runs(fake_ray):
     assert told[0].startswith("a died: ")
 
 
-def test_a_watch_that_fails_is_a_fault_itself():
-    told = []
-    liveness = Liveness(limit_s=1.0, on_fault=told.append)
-
-    def ask():
-        raise RuntimeError("not of Ray")
-
-    liveness.add("an actor", ask)
-    with liveness.watching():
-        wait_for(lambda: told)
-    assert told == ["the watch over the run's actors failed: not of Ray"]
-
-
 def test_a_disk_that_hangs_keeps_no_phase_alive(tmp_path):
     code = (
         "import os, sys, threading, time\n"
@@ -125,14 +111,11 @@ def test_a_disk_that_hangs_keeps_no_phase_alive(tmp_path):
     assert (end.returncode, end.stderr) == (EXIT_CODE, "error: the disk took longer than x=0.1 s\n")
 
 
-def test_an_error_on_a_full_disk_says_so(tmp_path, monkeypatch):
+def test_an_error_on_a_full_disk_and_an_order_to_end_are_told_as_such(tmp_path, monkeypatch):
     usage = SimpleNamespace(free=3_200_000)
     monkeypatch.setattr("recipe.run.watchdog.shutil.disk_usage", lambda path: usage)
     told = sentence_of(RuntimeError("file write\nfailed"), tmp_path)
     assert told == f"RuntimeError: file write failed (the disk of {tmp_path} has 3.2 MB left)"
-
-
-def test_a_driver_that_was_told_to_end_says_so(tmp_path):
     assert sentence_of(SystemExit(1), tmp_path) == "the driver was told to end, by SIGTERM"
 
 
