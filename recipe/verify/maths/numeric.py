@@ -50,11 +50,7 @@ class Evaluation:
             self.sizes.append(self.log10(argument))
 
     def value(self, node: Node, *, in_function: bool = False) -> Any:
-        """Return the value of a tree; a degree sign counts inside a function only.
-
-        Raises:
-            NoValue: It has none within the limits.
-        """
+        """Return the value of a tree; a degree sign counts inside a function only."""
         if node.kind == "degree":
             factor = self.mp.pi / 180 if in_function else 1
             return self.value(node.items[0]) * factor
@@ -104,12 +100,7 @@ class Evaluation:
         return a * b
 
     def not_zero(self, node: Node, *, in_function: bool = False, may_be_zero: bool = False) -> Any:
-        """Return a value that a function singular at 0 will take.
-
-        Raises:
-            NoValue: It is 0.
-            Noise: It may be 0: its own terms have cancelled to nothing but rounding.
-        """
+        """Return a value that a function singular at 0 will take."""
         outer, self.scale = self.scale, None
         value = self.value(node, in_function=in_function)
         if value == 0:
