@@ -110,7 +110,7 @@ class AskRunner(HintTaskRunner):
         settings, key = settings_of(config), config.data.get("solution_key") or ""
         [problem] = [each for path in config.data.val_files for each in read_problems(path, key)]
         how = config.actor_rollout_ref.rollout, settings
-        with served_engine(config, folder, watchdog, *how) as (engine, worker):
+        with served_engine(config, folder, watchdog, *how) as (engine, _):
             parts = parts_of_training(config, settings, engine, grader=engine.grader)
             asked = asyncio.run(ask(problem, parts))
         write_whole(folder.root / ASKED_FILE, json.dumps(asked, indent=1) + "\n")

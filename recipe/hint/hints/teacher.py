@@ -171,11 +171,8 @@ def check_teacher(
 ) -> str | None:
     """Make sure that the endpoint can be asked; where there is a cache it need not.
 
-    Returns a warning where it may still answer the run: it is silent, or the run may be meant for
-    another machine (``is_elsewhere``), which reaches more.
-
-    Raises:
-        ConfigError: Naming the address, and what came in place of an answer.
+    Returns a warning in place of an error where the run is meant for another machine
+    (``is_elsewhere``), which may reach it.
     """
     key = _read_key(settings, environment)
     if not (settings.base_url and settings.model):
@@ -187,18 +184,21 @@ def check_teacher(
         return None
     import openai
 
-    options = _options(settings, key) | {"timeout": min(settings.timeout_s, _REACH_S)}
+    options: dict[str, Any] = _options(settings, key) | {
+        "timeout": min(settings.timeout_s, _REACH_S)
+    }
     try:
         openai.OpenAI(**options, max_retries=1).get("/models", cast_to=object)
-    except openai.OpenAIError as error:
-        kind = (fault := _fault(error, key)).partition(":")[0]
-        if kind == "refused" and error.status_code not in (401, 403):
-            return None  # an answer of any other kind is somebody
-        told = f"hint.teacher.base_url={settings.base_url} cannot be asked: {fault}"
-        if kind == "timeout" or (kind == "connection" and is_elsewhere):
+    except (
+        openai.APIConnectionError,
+        openai.AuthenticationError,
+        openai.PermissionDeniedError,
+    ) as error:
+        told = f"hint.teacher.base_url={settings.base_url} cannot be asked: {_fault(error, key)}"
+        if is_elsewhere:
             return f"{told}; it is asked again when it is needed"
         raise ConfigError(f"{told}; start the endpoint, or correct the address or key") from None
-    except ValueError:  # no JSON: somebody too
+    except (openai.OpenAIError, ValueError):  # an answer of any other kind is somebody
         return None
     return None
 

@@ -211,11 +211,12 @@ def test_an_endpoint_that_is_not_there_is_told_at_once(tmp_path, closed_url):
     assert check_teacher(given, {}) is None  # nobody has to be there
 
 
-def test_a_silent_endpoint_is_a_warning(tmp_path):
+def test_a_silent_endpoint_is_told_too(tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}/v1"
         given = replace(PATIENT, base_url=url, timeout_s=0.2, cache_dir=str(tmp_path))
-        assert "cannot be asked: timeout: " in check_teacher(given, {})
+        with pytest.raises(ConfigError, match="cannot be asked: timeout: "):
+            check_teacher(given, {})
 
 
 @pytest.mark.parametrize("status", [200, 404, 503, 401])
