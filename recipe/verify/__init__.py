@@ -6,14 +6,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from recipe.verify.grading import grade as grade
-    from recipe.verify.options import GradeOptions as GradeOptions
-    from recipe.verify.pool import VerifierPool as VerifierPool
-    from recipe.verify.schema import Item as Item
-    from recipe.verify.schema import Verdict as Verdict
+import importlib
+from typing import Any
 
 _PLACES = {
     "grade": "grading",
@@ -22,13 +16,10 @@ _PLACES = {
     "Verdict": "schema",
     "VerifierPool": "pool",
 }
-__all__ = ["GradeOptions", "Item", "Verdict", "VerifierPool", "grade"]  # noqa: F822
 
 
 def __getattr__(name: str) -> Any:
     # Late: the sandbox starts two processes per program, and each would pay for the imports.
     if name not in _PLACES:
         raise AttributeError(name)
-    import importlib
-
     return getattr(importlib.import_module(f"{__name__}.{_PLACES[name]}"), name)

@@ -118,14 +118,11 @@ def formats_asked_for(messages: str | Iterable[Mapping[str, Any]]) -> tuple[Form
 
 @functools.lru_cache(maxsize=1024)
 def _asked_in(text: str) -> tuple[Format, ...]:
-    found = (
+    return tuple(
         name
-        for name in get_args(Format)
-        if any(
-            name == "boxed" or _is_asked(name, text, mark) for mark in _MARKS[name].finditer(text)
-        )
+        for name, pattern in _MARKS.items()
+        if any(name == "boxed" or _is_asked(name, text, mark) for mark in pattern.finditer(text))
     )
-    return tuple(found)
 
 
 def _is_asked(name: Format, text: str, mark: re.Match[str]) -> bool:

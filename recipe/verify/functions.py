@@ -36,9 +36,6 @@ class Overlong:
     Source: DAPO (Yu et al. 2025, arXiv:2503.14476, eq. 13), as verl's reward manager ``dapo`` has
     it. Nothing up to ``max_tokens - buffer_tokens``; from there it grows in a straight line, and is
     ``-factor`` at ``max_tokens``.
-
-    Raises:
-        ConfigError: If the buffer is empty or longer than the longest response.
     """
 
     max_tokens: int
@@ -60,11 +57,7 @@ class Overlong:
 
 @functools.cache
 def load_function(path: str, name: str) -> Callable[..., Any]:
-    """Return the function ``name`` of a file, or of a package given as ``pkg://package.module``.
-
-    Raises:
-        ConfigError: If there is no such file, or no such function in it.
-    """
+    """Return the function ``name`` of a file, or of a package given as ``pkg://package.module``."""
     if path.startswith("pkg://"):
         module = importlib.import_module(path.removeprefix("pkg://").replace("/", "."))
     else:
@@ -94,11 +87,7 @@ def check_call(options: GradeOptions) -> None:
 
 
 def function_verdict(item: Item, options: GradeOptions) -> Verdict:
-    """Ask the function.
-
-    Raises:
-        ValueError: If it gives no finite number; and whatever it raises itself.
-    """
+    """Ask the function, which may raise anything."""
     function = load_function(options.function_path, options.function_name)
     call = {"solution_str": item.response, **json.loads(item.row)}
     call["extra_info"] = {**call["extra_info"], **_TURNS}
@@ -112,10 +101,8 @@ def read_result(result: Any) -> Verdict:
     """Return what the function gave, as a verdict.
 
     Accuracy is ``acc`` (or ``accuracy``) where the result has it, else the score cut to 0..1. One
-    between 0 and 1 has the reason ``wrong``, though it counts as right.
-
-    Raises:
-        ValueError: If the score is not a finite number, or the accuracy is not from 0 to 1.
+    between 0 and 1 has the reason ``wrong``, though it counts as right. ``ValueError`` for a score
+    that is no finite number, or an accuracy outside of 0 to 1.
     """
     fields = result if isinstance(result, Mapping) else {"score": result}
     reward = _number(fields, "score")

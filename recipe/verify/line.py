@@ -20,12 +20,7 @@ class Line:
         self._received = b""
 
     def send(self, message: object, deadline: float, *descriptors: int) -> None:
-        """Send one line, and descriptors with it.
-
-        Raises:
-            TimeoutError: The deadline has passed.
-            PeerDied: The process ended.
-        """
+        """Send one line, and descriptors with it; ``TimeoutError``, ``PeerDied``."""
         data = json.dumps(message).encode("ascii") + b"\n"
         if descriptors:
             self._call(deadline, socket.send_fds, self.socket, [data], descriptors)

@@ -1,14 +1,10 @@
-"""Long texts that aim at a reader's weak points, and what they cost who calls the reader.
-
-``python -m attacks.hostile`` (from ``tests``) prints the dearest ones of 100,000 characters.
-"""
+"""Long texts that aim at a reader's weak points, and what they cost who calls the reader."""
 
 from __future__ import annotations
 
 import asyncio
 import math
 import signal
-import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from types import FrameType
@@ -23,8 +19,6 @@ from recipe.problems.schema import Problem
 from recipe.verify.grading import quick_grade
 from recipe.verify.schema import Item, Kind
 
-MAX_CHARS = 100_000
-_ALLOWED_S, _LIMIT_S = 0.05, 0.5
 _OPTIONS = r"Which? Options: A. one B. two"
 
 
@@ -140,6 +134,47 @@ CLASSES: dict[str, Callable[[int], str]] = {
 }
 
 
+# Payloads reported against other graders, and towers; each is an answer and a gold answer.
+BOMBS = (
+    "5^5^5^5^5^5",
+    "5^{5^{5^{5^{5}}}}",
+    "9**9**9**9",
+    "(((9!)!)!)!",
+    "10^{10^{10}}",
+    r"\binom{10^{9}}{5\cdot 10^{8}}",
+    "9" * 3000,
+    "(" * 300 + "8675309" + ")" * 300,
+    "1" + "+1" * 2000,
+    r"\sqrt{" * 200 + "2" + "}" * 200,
+    r"\sum_{k=1}^{10^{12}} k^k",
+    "2^{-10^{10}}",
+    "1e999999999",
+    r"\frac{1}{" * 150 + "8675309" + "}" * 150,
+    "x^{x^{x^{x^{x}}}}",
+    r"\prod_{k=1}^{10^9}k",
+    "'a'*10**10",
+    "__import__('os').system('true')",
+    "eval('1')",
+    "().__class__.__bases__[0].__subclasses__()",
+    'exec("raise SystemExit(0)")',
+    "lambda: True",
+    "True if 1 else 0",
+    "exit(0)",
+    "open('/etc/hostname').read()",
+    "[x for x in (1).__class__.__base__.__subclasses__()]",
+    "type('A',(object,),{'__eq__':lambda a,b:True})()",
+    "breakpoint()",
+    "1 if True else 0j",
+    "globals()",
+    "sympify('x')",
+    "print(1) or 1",
+    "${7919*7907}",
+    "{{7919*7907}}",
+    "%s%s%n",
+    "\x00\x01",
+)
+
+
 def hostile_texts(num_chars: int, most: int = 12) -> Iterator[tuple[str, str]]:
     """Where each is aimed, and a text of about ``num_chars`` characters."""
     for name, make in CLASSES.items():
@@ -220,30 +255,3 @@ def processor_s(call: Callable[[], object], limit_s: float) -> float:
     finally:
         signal.setitimer(signal.ITIMER_VIRTUAL, 0)
         signal.signal(signal.SIGVTALRM, before)
-
-
-def main(num_chars: int = MAX_CHARS, most: int = 12) -> None:
-    """Print for each caller how many texts cost it more than 50 ms, and the dearest.
-
-    ``most`` is the number of texts per pattern.
-    """
-    dearest: dict[str, list[tuple[float, str]]] = {}
-    for place, text in hostile_texts(num_chars, most):
-        for name, call in callers(place, text).items():
-            seconds = processor_s(call, _LIMIT_S)
-            if seconds > _ALLOWED_S:  # once more: the first call may have paid for an import
-                seconds = processor_s(call, _LIMIT_S)
-            dearest.setdefault(name, []).append((seconds, place))
-    sys.stdout.write(f"texts of about {num_chars} characters, at most {most} a pattern\n")
-    for name, found in dearest.items():
-        late = sum(seconds > _ALLOWED_S for seconds, _ in found)
-        hung = sum(seconds == math.inf for seconds, _ in found)
-        top = ", ".join(f"{s * 1000:.0f} ms {place}" for s, place in sorted(found)[-4:][::-1])
-        sys.stdout.write(
-            f"{name:13} {late:4} of {len(found)} over {_ALLOWED_S * 1000:.0f} ms, "
-            f"{hung} stopped at {_LIMIT_S:g} s; {top}\n"
-        )
-
-
-if __name__ == "__main__":
-    main(*map(int, sys.argv[1:3]))

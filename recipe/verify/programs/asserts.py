@@ -80,9 +80,9 @@ class Remote:
         if not self._is_held:
             self.step(is_held=False)
         # The program says that it gave an argument back; believed where it is the very value.
-        alias = reply["alias"]
-        is_same = alias is not None and repr(given[alias]) == repr(value)
-        return (given[alias] if is_same else value), None
+        if (alias := reply["alias"]) is not None and repr(given[alias]) == repr(value):
+            return given[alias], None
+        return value, None
 
     def function(self, name: str, *, is_truth: bool = False) -> Callable[..., Any]:
         """Return what calls a function of the program, or asks for its result's truth."""

@@ -46,6 +46,10 @@ class _Fenced:
     lines: list[str] = field(default_factory=list)
     is_closed: bool = False
 
+    @property
+    def code(self) -> str:
+        return textwrap.dedent("\n".join(self.lines)).strip("\n")
+
 
 def code_block(response: str, tests: str = "") -> Block:
     """Find the block."""
@@ -55,15 +59,11 @@ def code_block(response: str, tests: str = "") -> Block:
     used = used_names(tests) if len(blocks) > 1 else frozenset()
 
     def rank(block: _Fenced) -> tuple[int, bool]:
-        found = _DEFINED.finditer(_code(block)) if used else ()
+        found = _DEFINED.finditer(block.code) if used else ()
         return len(used & {each[1] or each[2] for each in found}), block.is_python
 
     best = max(reversed(blocks), key=rank)  # of several that are equal, the first
-    return Block("closed", _code(best)) if best.is_closed else Block("open")
-
-
-def _code(block: _Fenced) -> str:
-    return textwrap.dedent("\n".join(block.lines)).strip("\n")
+    return Block("closed", best.code) if best.is_closed else Block("open")
 
 
 def _blocks(text: str) -> list[_Fenced]:
@@ -76,16 +76,19 @@ def _blocks(text: str) -> list[_Fenced]:
         if current is None:
             if opened:
                 blocks.append(current := opened)
-            continue
         # A fence in a docstring is 4 columns deeper.
-        is_near = fence is not None and fence["mark"].startswith(current.mark)
-        is_near = is_near and len(fence["margin"].expandtabs(4)) < current.margin + 4
-        if is_near and opened and _INFO.fullmatch(fence["info"]):  # left open: the next one begins
-            blocks.append(current := opened)
-        elif is_near and not fence["head"]:
-            current.is_closed, current = True, None
-        else:
+        elif (
+            fence is None
+            or not fence["mark"].startswith(current.mark)
+            or len(fence["margin"].expandtabs(4)) >= current.margin + 4
+        ):
             current.lines.append(line)
+        elif opened and _INFO.fullmatch(fence["info"]):  # left open: the next one begins
+            blocks.append(current := opened)
+        elif fence["head"]:
+            current.lines.append(line)
+        else:
+            current.is_closed, current = True, None
     return blocks
 
 

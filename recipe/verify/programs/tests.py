@@ -63,7 +63,9 @@ class Tests:
         bare = {node.id for node in names if node not in owners}
         self.modules = (used - bare) & sys.stdlib_module_names
         self.names = sorted(used - self.modules)
-        imports = [node for node in nodes if isinstance(node, ast.Import | ast.ImportFrom)]
+        imports: list[ast.stmt] = [
+            node for node in nodes if isinstance(node, ast.Import | ast.ImportFrom)
+        ]
         self.imports = compile(ast.Module(imports, []), "tests.py", "exec", dont_inherit=True)
         functions = {node.name: None for node in tree.body if isinstance(node, ast.FunctionDef)}
         called = {node.id for node in names}
@@ -161,25 +163,23 @@ class _Counter(ast.NodeTransformer):
 
     def _counted(self, node: ast.stmt) -> list[ast.stmt]:
         """Return a statement with what has to be called before and after it."""
-        is_assert = isinstance(node, ast.Assert)
-        if is_assert and isinstance(node.test, ast.BoolOp) and isinstance(node.test.op, ast.And):
+        test = node.test if isinstance(node, ast.Assert) else None
+        if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And):
             # The parts are checks of their own.
-            parts = [ast.copy_location(ast.Assert(each), node) for each in node.test.values]
+            parts = [ast.copy_location(ast.Assert(each), node) for each in test.values]
             return [statement for each in parts for statement in self._counted(each)]
-        says_something = is_assert and not (isinstance(node.test, ast.Constant) and node.test.value)
-        if says_something and _is_always_true(node.test):
+        is_constant = isinstance(test, ast.Constant)
+        says_something = test is not None and not (is_constant and test.value)
+        if test is not None and says_something and _is_always_true(test):
             raise Unrunnable(f"line {node.lineno}: always true: {ast.unparse(node)[:80]}")
         self.num_checks += says_something
         site = self.num_checks if says_something else 0
         head = [each for each in ast.iter_child_nodes(node) if isinstance(each, _HEAD)]
-        compared = [
-            part for each in head for part in ast.walk(each) if isinstance(part, ast.Compare)
-        ]
-        signs = [sign for each in compared for sign in each.ops]
+        signs = [part for each in head for part in ast.walk(each) if isinstance(part, ast.cmpop)]
         is_held = any(not isinstance(sign, ast.Is | ast.IsNot) for sign in signs)
-        is_held |= is_assert and not signs
+        is_held |= test is not None and not signs
         found = [ast.Expr(_call(STEP, (site, is_held))), node] if head else [node]
-        if says_something and not isinstance(node.test, ast.Constant):
+        if says_something and not is_constant:
             self.lines[site] = node.lineno
             found.append(ast.Expr(_call(PASSED, site)))
         return found

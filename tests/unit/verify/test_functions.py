@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 
 import numpy as np
 import pytest
@@ -175,10 +174,7 @@ def test_a_module_beside_the_file_may_be_imported(tmp_path):
         (1, 1.0, 1.0),
         (True, 1.0, 1.0),
         (-1.0, 0.0, -1.0),  # no accuracy: the score between 0 and 1
-        (3.5, 1.0, 3.5),
-        (0.25, 0.25, 0.25),
         (np.float32(0.5), 0.5, 0.5),
-        (np.array(1.0), 1.0, 1.0),
         ({"score": -1.0, "acc": True}, 1.0, -1.0),
         ({"score": 0.1, "accuracy": 0.0}, 0.0, 0.1),
         ({"score": 2, "acc": 0, "accuracy": 1}, 0.0, 2.0),
@@ -193,11 +189,7 @@ def test_a_result_is_read_as_score_and_accuracy(result, score, reward):
 @pytest.mark.parametrize(
     ("result", "says"),
     [
-        (None, "is not a number"),
-        ("1.0", "is not a number"),
         ([1.0], "is not a number"),
-        (math.nan, "is not finite"),
-        (-math.inf, "is not finite"),
         ({"acc": 1.0}, "score=.None. .NoneType. is not a number"),
         ({"score": "1"}, "score='1' .str. is not a number"),
         ({"score": 1.0, "acc": 2.0}, "acc=2.0 is not an accuracy"),

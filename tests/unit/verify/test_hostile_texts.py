@@ -1,7 +1,6 @@
 """Long hostile texts cost the calling process little, leave nothing behind and change no grade.
 
-Growth is asserted, not seconds: a text four times as long may cost eight times as much. What the
-calls cost is printed by ``python -m attacks.hostile``.
+Growth is asserted, not seconds: a text four times as long may cost eight times as much.
 """
 
 from __future__ import annotations
@@ -12,8 +11,7 @@ import random
 
 import psutil
 import pytest
-from attacks.hostile import CLASSES, callers, hostile_texts, processor_s
-from attacks.payloads import FAMILIES
+from attacks.hostile import BOMBS, CLASSES, callers, hostile_texts, processor_s
 from processes import descendants, peak_mib
 
 from recipe.verify.maths.grade import grade_maths
@@ -80,10 +78,10 @@ def hostile_items() -> list[Item]:
     """Answers, responses and golds that aim at the workers too."""
     rng = random.Random(SEED)
     texts = [make(20_000) for make in CLASSES.values()] + [make(300) for make in CLASSES.values()]
-    texts += FAMILIES["towers and bombs"] + FAMILIES["code run by graders"]
+    texts += BOMBS
     items = [Item(rf"\boxed{{{text}}}", "8675309.5") for text in texts]
     items += [Item(r"\boxed{8675309.5}", text) for text in texts]
-    items += [Item(rf"\boxed{{{text}+x}}", rf"x+{text}1") for text in FAMILIES["towers and bombs"]]
+    items += [Item(rf"\boxed{{{text}+x}}", rf"x+{text}1") for text in BOMBS]
     return rng.sample(items, min(NUM_HOSTILE, len(items)))
 
 
