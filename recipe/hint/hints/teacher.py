@@ -184,9 +184,8 @@ def check_teacher(
         return None
     import openai
 
-    options: dict[str, Any] = _options(settings, key) | {
-        "timeout": min(settings.timeout_s, _REACH_S)
-    }
+    options = _options(settings, key)
+    options["timeout"] = min(settings.timeout_s, _REACH_S)
     try:
         openai.OpenAI(**options, max_retries=1).get("/models", cast_to=object)
     except (
