@@ -61,7 +61,7 @@ def environment_of_its_own():
 @pytest.fixture(scope="module")
 def config_paths():
     """Tell Hydra where the parts of the configuration are, until the file's tests are done."""
-    from recipe.hint.command.compose import set_config_paths
+    from recipe.hint.command import set_config_paths
 
     before = dict(os.environ)
     set_config_paths()
@@ -73,7 +73,7 @@ def config_paths():
 @pytest.fixture(scope="module")
 def composed(config_paths):
     """Compose the settings of a command line: ``composed("hardware=laptop", ...)``."""
-    from recipe.hint.command.compose import CONFIG_DIR
+    from recipe.hint.command import CONFIG_DIR
 
     def composed(*overrides):
         with initialize_config_dir(str(CONFIG_DIR), version_base=None):

@@ -6,7 +6,6 @@ import contextlib
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import hydra
@@ -14,17 +13,14 @@ from hydra.errors import HydraException
 from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
 
-from recipe import REPOSITORY
-from recipe.hint.command.aliases import resolve_aliases
-from recipe.hint.command.compose import (
+from recipe.hint.command import (
     CONFIG_DIR,
     choose_hardware,
     explain,
     help_text,
-    primary_config,
     set_config_paths,
     split_command,
-    tidied,
+    translated,
 )
 from recipe.run.devices import has_gpu
 from recipe.run.ending import errors_in_one_line
@@ -66,22 +62,28 @@ def run_command(
 ) -> None:
     """Start a run, or one of Hydra's own actions.
 
-    ``start`` gets a checked configuration; ``runs_here``: it trains in this process tree.
+    ``start`` gets the composed configuration; ``runs_here``: it trains in this process tree.
     """
     with _errors_of_settings():
-        options, settings = _read_command(argv)
+        os.environ.setdefault("HYDRA_FULL_ERROR", "1")
+        set_config_paths()
+        options, settings = split_command(translated(argv))
+        if {"-h", "--help"} & {*options}:
+            print(help_text())
+            return
         if {"-m", "--multirun"} & {*options} or "hydra.mode=multirun" in map(str.lower, settings):
             raise ConfigError("a process holds one run; main_campaign.py makes several")
+        settings, notice = choose_hardware(settings, has_gpu())
+        if notice and not options:  # programs read what Hydra's options print
+            print(notice, flush=True)
 
         @hydra.main(config_path=str(CONFIG_DIR), config_name="hint_trainer", version_base=None)
         def run(config: DictConfig) -> None:
             # In here too: Hydra would print the overrides beside an error that passes through it.
             with _errors_of_settings():
                 from recipe.hint.adapter.models import choose_attention
-                from recipe.hint.adapter.preflight.settings import check_keys
                 from recipe.run.environment import set_environment
 
-                check_keys(config)
                 # Before the libraries that read the environment when they are imported.
                 set_environment(config)
                 with _warm_processes(config) if runs_here else contextlib.nullcontext():
@@ -103,27 +105,6 @@ def _warm_processes(config: DictConfig) -> contextlib.AbstractContextManager[Any
     from recipe.laptop.fork_server_process import fork_server
 
     return fork_server()
-
-
-def _read_command(argv: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Return Hydra's options and the settings, with aliases and presets resolved; or print help."""
-    os.environ.setdefault("HYDRA_FULL_ERROR", "1")
-    set_config_paths()
-    options, settings = split_command(resolve_aliases(tidied(argv)))
-    if {"-h", "--help"} & {*options}:
-        name = Path(sys.argv[0]).name
-        program = f"python recipe/hint/{name}" if name.endswith(".py") else name
-        print(help_text(primary_config(), REPOSITORY / "configs", program))
-        sys.exit()
-    if {"-sc", "--shell-completion", "--hydra-help"} & {*options}:
-        # A shell sets what is to be completed; without one, list the sections.
-        os.environ.setdefault("COMP_LINE", "python main_hint.py ")
-        return options, settings
-    settings, notice = choose_hardware(settings, has_gpu())
-    # Programs read what --cfg prints.
-    if notice and not any(each.startswith(("-c", "--c", "-i", "--i")) for each in options):
-        print(notice, flush=True)
-    return options, settings
 
 
 @contextlib.contextmanager

@@ -20,7 +20,7 @@ from recipe.hint.record import Outcome, PromptRecord, PublishedRow, RoundRecord,
 from recipe.hint.samples import pack_sample
 from recipe.hint.schema import ProblemState, Response
 from recipe.hint.seeds import RolloutSeeds
-from recipe.hint.settings import HintSettings, style_of
+from recipe.hint.settings import HintSettings
 from recipe.hint.turns import (
     Place,
     Prompt,
@@ -77,7 +77,7 @@ class PromptRollout:
         self._context = PromptContext(
             problem,
             parts.texts,
-            style_of(parts.settings, parts.method),
+            parts.settings.style or parts.method.style,
             parts.settings.too_long,
             render=engine.render,
             fits=engine.fits,

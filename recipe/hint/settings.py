@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Any, Literal
 
 from omegaconf import DictConfig, OmegaConf
 from pydantic import Field
@@ -17,16 +17,12 @@ from recipe.hint.methods import BASELINE, METHODS, Method, get_method
 from recipe.hint.methods.base import MethodSettings
 from recipe.hint.prompt import Style, Texts, load_texts
 from recipe.hint.samples import SampleSettings
-from recipe.hint.schema import MAX_LEVELS
 from recipe.run.errors import ConfigError
 from recipe.run.typed import read_typed, read_yaml
 from recipe.verify.options import GradeOptions, Isolation
 from recipe.verify.schema import AnswerFormat
 
 BUILT_IN_LEVELS = 3
-_GENERATED = ("self_generated", "teacher")
-Source = Literal["self_generated", "dataset", "teacher", "solution_prefix"]
-
 
 # For presets: the longest reply of a hint writer is a third longer than the longest response, ...
 OmegaConf.register_new_resolver(
@@ -96,15 +92,15 @@ class WatchdogSettings:
 class HintSettings:
     """The ``hint:`` node of ``hint_trainer.yaml``, where keys are commented.
 
-    docs/overview.md has the limits of ``watchdog``. ``source`` and ``style`` are ``None`` for the
-    method's own. ``methods`` holds what the methods declare, by the name of their node.
+    ``source`` and ``style`` are ``None`` for the method's own. ``methods`` holds what the methods
+    declare, by the name of their node.
     """
 
     run_dir: str = "outputs/${trainer.experiment_name}"
     seed: int = 1
     seeded_sampling: bool = True
     max_level: _Count = 3
-    source: Source | None = None
+    source: Literal["self_generated", "dataset", "teacher", "solution_prefix"] | None = None
     prompts: str | None = None
     style: Style | None = None
     max_tokens: _Count = 1024
@@ -120,7 +116,6 @@ class HintSettings:
     verify: VerifySettings = field(default_factory=VerifySettings)
     samples: SampleSettings = field(default_factory=SampleSettings)
     watchdog: WatchdogSettings = field(default_factory=WatchdogSettings)
-    # By settings node, of every method: those of `hint:` are read with it.
     methods: Mapping[str, Any] = field(default_factory=dict)
 
     def of(self, cls: type[Method]) -> Any:
@@ -140,7 +135,8 @@ def read_settings(node: Mapping[str, Any]) -> HintSettings:
 
 def settings_of(config: DictConfig) -> HintSettings:
     """Return the ``hint:`` node of a run's configuration, resolved and checked."""
-    return read_settings(cast("Any", OmegaConf.to_container(config.hint, resolve=True)))
+    node: Any = OmegaConf.to_container(config.hint, resolve=True)
+    return read_settings(node)
 
 
 def read_texts(settings: HintSettings) -> Texts:
@@ -155,10 +151,9 @@ def method_defaults() -> dict[str, Any]:
     """Return every method's settings at their defaults, in the shape of the configuration."""
     tree: dict[str, Any] = {}
     for name, cls in _settings_nodes().items():
-        node = tree
-        for part in name.split("."):
-            node = node.setdefault(part, {})
-        node.update(asdict(cls.settings_cls()))
+        section, _, key = name.partition(".")
+        node = tree.setdefault(section, {})
+        (node.setdefault(key, {}) if key else node).update(asdict(cls.settings_cls()))
     return tree
 
 
@@ -176,78 +171,54 @@ def evaluated_method(config: DictConfig) -> str:
 def build_method(trainer: Mapping[str, Any], settings: HintSettings) -> Method:
     """Return the method that ``trainer.method`` names, with its own settings."""
     cls = get_method(trainer["method"])
-    source = source_of(settings, cls)
+    source, levels = settings.source or cls.source, settings.max_level
+    if source == "solution_prefix":
+        levels = len(settings.prefix.ratios)
     if cls.uses_hints:
-        if settings.conditioning == "unhinted" and style_of(settings, cls) == "prefill":
+        if settings.conditioning == "unhinted" and (settings.style or cls.style) == "prefill":
             raise ConfigError(
                 "hint.conditioning=unhinted with hint.style=prefill: the end of a response means "
                 "nothing without its beginning; give hinted, or another style"
             )
-        num_asked = settings.max_level if source in _GENERATED else 0
-        if num_asked > BUILT_IN_LEVELS and settings.prompts is None:
+        is_asked = source in ("self_generated", "teacher") and settings.prompts is None
+        if is_asked and levels > BUILT_IN_LEVELS:
             raise ConfigError(
-                f"hint.max_level={num_asked}, but the built-in prompt asks for {BUILT_IN_LEVELS} "
+                f"hint.max_level={levels}, but the built-in prompt asks for {BUILT_IN_LEVELS} "
                 f"levels; give hint.prompts with a text that asks for as many"
             )
     own = settings.of(cls)
     if cls.settings_node == "trainer":
         names = [item.name for item in fields(cls.settings_cls)]
         own = read_typed(cls.settings_cls, {name: trainer[name] for name in names}, "trainer")
-    method = cls(
-        max_level=num_levels(settings, source) if cls.uses_hints else 0,
+    return cls(
+        max_level=levels if cls.uses_hints else 0,
         settings=own,
     )
-    if method.max_level > MAX_LEVELS:
-        raise ConfigError(
-            f"trainer.method={trainer['method']} would have {method.max_level} hint levels, above "
-            f"the {MAX_LEVELS} that are possible"
-        )
-    return method
 
 
-def source_of(settings: HintSettings, method: Method | type[Method]) -> str:
-    """Return the source of hints: ``hint.source``, or the one that the method is defined with."""
-    return settings.source or method.source
-
-
-def style_of(settings: HintSettings, method: Method | type[Method]) -> Style:
-    """Return how hints enter the prompt: ``hint.style``, or what the method is defined with."""
-    return settings.style or method.style
-
-
-def num_levels(settings: HintSettings, source: str) -> int:
-    """Return the levels that the source gives; a method may cut each of them into several."""
-    if source == "solution_prefix":
-        return len(settings.prefix.ratios)
-    return settings.max_level
-
-
-# General settings that only some sources read, and those that only methods with hints do.
-_OF_SOURCE: dict[str, tuple[str, ...]] = {
-    "hint.max_level": ("self_generated", "dataset", "teacher"),
-    "hint.teacher": ("teacher",),
-    "hint.prefix": ("solution_prefix",),
-    **{f"hint.{name}": _GENERATED for name in ("max_tokens", "temperature", "top_p", "attempts")},
-}
+# General settings that only methods with hints read, but for the texts of several turns.
 _OF_HINTS = {
-    *(f"hint.{name}" for name in ("source", "prompts", "style", "too_long", "conditioning")),
-    *("hint.leak_policy", *_OF_SOURCE),
+    f"hint.{name}"
+    for name in (
+        *("source", "prompts", "style", "too_long", "conditioning", "leak_policy", "max_level"),
+        *("prefix", "teacher", "max_tokens", "temperature", "top_p", "attempts"),
+    )
 }
 
 
 def unread_settings(method_name: str, given: Iterable[str], settings: HintSettings) -> list[str]:
     """Return which of the ``given`` dotted names a run with this method does not read."""
     cls = get_method(method_name)
-    found, source = settings.of(cls), source_of(settings, cls)
+    found = settings.of(cls)
     # Those of another package may be any dataclass.
     own = found if isinstance(found, MethodSettings) else MethodSettings()
     idle = {f"{cls.settings_node}.{name}" for name in own.unread()}
     for node, other in _settings_nodes().items():
         if node != cls.settings_node:
             idle |= {f"{node}.{item.name}" for item in fields(other.settings_cls)}
-    idle |= {name for name, readers in _OF_SOURCE.items() if source not in readers}
-    idle |= set() if cls.uses_hints else _OF_HINTS
-    idle -= {"hint.teacher"} if own.asks_teacher else set()
-    idle -= {"hint.prompts"} if cls.is_multi_turn else set()
+    if not cls.uses_hints:
+        idle |= _OF_HINTS
+        idle -= {"hint.teacher"} if own.asks_teacher else set()
+        idle -= {"hint.prompts"} if cls.is_multi_turn else set()
     heads = tuple(f"{name}." for name in idle)
     return [name for name in given if name in idle or name.startswith(heads)]

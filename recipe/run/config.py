@@ -42,11 +42,6 @@ def leaves(node: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
             yield f"{prefix}{key}", value
 
 
-def text_of(value: Any) -> str:
-    """Return a value as YAML has it."""
-    return str(value).lower() if isinstance(value, bool) else str(value)
-
-
 def is_separate(config: DictConfig) -> bool:
     """Return whether the run trains with rollouts on devices of their own."""
     mode = setting(config, "trainer.v1.trainer_mode")
@@ -74,7 +69,5 @@ def demand(config: DictConfig, name: str, choices: tuple[Any, ...], why: str = "
     """Refuse a value that is none of the choices; null is always taken."""
     value = setting(config, name)
     if value is not None and value not in choices:
-        told = f"choose one of {', '.join(map(text_of, choices))}" if choices else "drop it"
-        raise ConfigError(
-            f"{name}={text_of(value)} is not supported{f' {why}' if why else ''}; {told}"
-        )
+        told = f"{name}={value} is not supported {why}".rstrip()
+        raise ConfigError(f"{told}; choose one of {', '.join(map(str, choices))}")

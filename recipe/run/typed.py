@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 import functools
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import fields, is_dataclass
-from typing import Any, get_args, get_type_hints
+from dataclasses import fields
+from typing import Any
 
 import yaml
 from pydantic import TypeAdapter, ValidationError
@@ -21,14 +20,14 @@ def read_yaml(text: str) -> Any:
     return yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))
 
 
-def fields_of(value: Any) -> dict[str, Any]:
-    """Return the fields of a dataclass by name; ``asdict`` copies what is in them too."""
-    return {name: getattr(value, name) for name in _names(type(value))}
-
-
 @functools.cache
 def _names(cls: Any) -> tuple[str, ...]:
     return tuple(each.name for each in fields(cls))
+
+
+def fields_of(value: Any) -> dict[str, Any]:
+    """Return the fields of a dataclass by name; ``asdict`` copies what is in them too."""
+    return {name: getattr(value, name) for name in _names(type(value))}
 
 
 def read_typed(cls: type, node: Mapping[str, Any], path: str) -> Any:
@@ -42,24 +41,11 @@ def read_typed(cls: type, node: Mapping[str, Any], path: str) -> Any:
         first = error.errors()[0]
     if isinstance(refused := first.get("ctx", {}).get("error"), ConfigError):
         raise refused
-    loc, kind = first["loc"], first["type"]
-    name = path + "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in loc)
-    if kind == "unexpected_keyword_argument":
-        known = sorted(_names(_class_at(cls, loc[:-1])))
-        near = difflib.get_close_matches(str(loc[-1]), known, n=1) or known
-        raise ConfigError(f"{name} is not a setting; nearest: {', '.join(near)}")
-    if kind == "missing":
-        raise ConfigError(f"{name} is missing; give it")
+    name = path + "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in first["loc"])
+    if first["type"] == "unexpected_keyword_argument":
+        raise ConfigError(f"{name} is not a setting")
     told = first["msg"].removeprefix("Input should be ")  # such as "greater than 0"
     raise ConfigError(f"{name}={first['input']!r} must be {told}")
-
-
-def _class_at(cls: Any, loc: tuple[int | str, ...]) -> Any:
-    """Return the settings class at a place in another; a mapping or list says of which one."""
-    for key in loc:
-        inner = [each for each in get_args(cls) if isinstance(each, type) and is_dataclass(each)]
-        cls = inner[0] if inner else get_type_hints(cls)[str(key)]
-    return cls
 
 
 def finite(text: str) -> float:

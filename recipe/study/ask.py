@@ -28,7 +28,7 @@ from recipe.hint.methods import Method
 from recipe.hint.rollout import PromptRollout, RolloutParts
 from recipe.hint.samples import NO_SAMPLES
 from recipe.hint.schema import FINAL_HINT_FAILURES, ProblemState
-from recipe.hint.settings import settings_of, style_of
+from recipe.hint.settings import settings_of
 from recipe.hint.turns import Decision, Round, Sample, at_level
 from recipe.problems.columns import make_row, read_problems, write_rows
 from recipe.problems.schema import Problem
@@ -70,7 +70,8 @@ async def ask(problem: Problem, parts: RolloutParts) -> dict[str, Any]:
     """
     method = parts.method
     played = EveryLevel(max_level=method.max_level) if method.uses_hints else method.validation()
-    settings = replace(parts.settings, samples=NO_SAMPLES, style=style_of(parts.settings, method))
+    style = parts.settings.style or method.style
+    settings = replace(parts.settings, samples=NO_SAMPLES, style=style)
     parts = replace(parts, method=played, settings=settings)
     rollout = PromptRollout(problem, ProblemState(), parts)
     record = (await rollout.run("ask", 0)).record

@@ -79,7 +79,7 @@ def preflight_evaluation(config: DictConfig, argv: Sequence[str] = ()) -> list[s
     from recipe.hint.adapter.preflight import run as preflight
     from recipe.hint.adapter.preflight.inputs import MODEL, load_model
     from recipe.hint.adapter.preflight.settings import check_values, read_sizes
-    from recipe.hint.command.aliases import given_settings
+    from recipe.hint.command import given_settings
     from recipe.run.devices import check_machine
     from recipe.run.resume import check_places
 
@@ -108,7 +108,7 @@ def preflight_evaluation(config: DictConfig, argv: Sequence[str] = ()) -> list[s
     config.actor_rollout_ref.model.path = served
     check_settings_unchanged(evaluation_folder(config), evaluation_settings(config))
     preflight.seed_engines(given, config, argv)
-    val = config.actor_rollout_ref.rollout.val_kwargs
+    val, trainer = config.actor_rollout_ref.rollout.val_kwargs, config.trainer
     total = val.n * sum(len(file.problems) for file in files)
     plays = "without hints"
     if method.is_multi_turn:
@@ -116,15 +116,15 @@ def preflight_evaluation(config: DictConfig, argv: Sequence[str] = ()) -> list[s
     idle = (*names(ROLLOUT, "temperature top_p top_k n"), "data.val_max_samples")
     if told := ", ".join(name for name in given_settings(argv) if name in idle):
         warnings.append(f"without effect here, where {ROLLOUT}.val_kwargs samples: {told}")
-    warnings += [*preflight.model_warnings(method, files), *lengths.warnings]
+    warnings += lengths.warnings
     return [
         f"evaluate  {plays}",
-        preflight.model_line(served, model),
+        f"model     {served}, context {model.context} tokens",
         *(f"problems  {file.summary()}" for file in files),
         f"samples   {val.n} of each, {total} in all, T={val.temperature} top_p={val.top_p}, "
         f"seed {settings.seed}",
-        preflight.lengths_line(config, lengths, settings, method),
-        preflight.devices_line(config),
+        preflight.lengths_line(config, lengths, settings),
+        f"devices   {trainer.nnodes} x {trainer.n_gpus_per_node} {trainer.device}",
         f"folder    {settings.run_dir}",
         *unchecked,
         *(f"warning: {line}" for line in warnings),

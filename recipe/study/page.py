@@ -18,7 +18,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from omegaconf import OmegaConf
 from plotly.offline import get_plotlyjs
 
-from recipe.hint.command.compose import primary_config, set_config_paths
+from recipe.hint.command import primary_config, set_config_paths
 from recipe.hint.credit.rows import has_signal
 from recipe.run.run_folder import accuracies
 from recipe.study.estimators import t_quantile

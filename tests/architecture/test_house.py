@@ -192,8 +192,6 @@ def test_every_method_has_a_page_whose_table_gives_each_of_its_settings_and_thei
 # Words of the language too, and a data set of the name of a method.
 ORDINARY = {"fixed", "score"}
 DATA_SETS = {("recipe/problems/sources.py", "ghpo")}
-# What other implementations call methods and settings.
-NAMING = (HINT / "command" / "aliases.py",)
 
 
 def test_only_a_methods_own_file_and_the_registry_know_a_method_by_name():
@@ -204,7 +202,7 @@ def test_only_a_methods_own_file_and_the_registry_know_a_method_by_name():
     offenders = [
         f"{shown(path)}:{text.lineno}: {match[0]}"
         for path, tree in package_trees()
-        if not path.is_relative_to(HINT / "methods") and path not in NAMING
+        if not path.is_relative_to(HINT / "methods")
         for text in texts_of(tree)
         if (match := known.search(text.value)) and (shown(path), match[0]) not in DATA_SETS
     ]

@@ -10,8 +10,7 @@ from hydra.errors import ConfigCompositionException
 from omegaconf import OmegaConf
 
 from recipe import REPOSITORY
-from recipe.hint.command.aliases import resolve_aliases
-from recipe.hint.command.compose import choose_hardware, explain
+from recipe.hint.command import choose_hardware, explain, translated
 from recipe.hint.methods import METHODS
 
 pytestmark = pytest.mark.slow
@@ -71,7 +70,7 @@ def test_there_are_commands_and_settings_to_try():
     ("place", "words"), CASES, ids=[f"{place} {' '.join(words)}"[:80] for place, words in CASES]
 )
 def test_a_documented_command_composes(place, words, composed):
-    settings, _ = choose_hardware(resolve_aliases(words), has_gpu=False)
+    settings, _ = choose_hardware(translated(words), has_gpu=False)
     config = composed(*settings)
     assert OmegaConf.select(config, "trainer.method") in METHODS
 

@@ -73,7 +73,7 @@ def test_the_checks_of_an_evaluation_write_nothing(command, checkpoint, tmp_path
     given = ["hardware=laptop", "trainer.eval_only=true", f"{MODEL}={checkpoint}"]
     code, stdout, stderr = command(*given, "preflight_only=true")
     assert (code, stderr) == (0, "")
-    assert f"model     {checkpoint}/merged: size unknown" in stdout
+    assert f"model     {checkpoint}/merged, context" in stdout
     assert everything_in(tmp_path) == before
 
 

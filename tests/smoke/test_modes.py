@@ -81,9 +81,9 @@ def test_the_settings_of_separate_devices_pass_the_preflight(check):
         (f"{TRANSFER}.backend=naive", r"backend=naive .* give .*backend=nccl, .*laptop\.transfer"),
         (f"{TRANSFER}.custom_backend_module=null", r"custom_backend_module=None cannot"),
         # 8 prompts in 2 updates are 4 each; updates of 2 would be 4.
-        (f"{MINI}=2", r"must be data.*give .*batch_size=4"),
+        (f"{MINI}=2", r"must be the 4 prompts between"),
         (f"{ROLLOUT}.n_gpus_per_node=null", r"rollout\.n_gpus_per_node=None"),
-        ("actor_rollout_ref.model.lora_rank=8", r"lora\.merge=false .* without its adapter"),
+        ("actor_rollout_ref.model.lora_rank=8", r"lora\.merge=False .* without its adapter"),
     ],
 )
 def test_separate_devices_that_cannot_work_are_refused(check, wrong, says):
@@ -96,11 +96,11 @@ def test_separate_devices_that_cannot_work_are_refused(check, wrong, says):
     [
         (
             "fsdp_config.param_offload=true",
-            r"param_offload=true is not supported where verl",
+            r"param_offload=True is not supported where verl",
         ),
         (
             "fsdp_config.reshard_after_forward=false",
-            r"reshard_after_forward=false is not supported where verl",
+            r"reshard_after_forward=False is not supported where verl",
         ),
         ("strategy=fsdp", r"strategy=fsdp is not supported where verl puts back"),
     ],

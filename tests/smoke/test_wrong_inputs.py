@@ -71,10 +71,6 @@ def write_data(folder: Path) -> None:
     long = rows_of("abcd")
     long[2]["prompt"][-1]["content"] = "1 + 2 " * 200
     save("long", long)
-    wordy = rows_of("abcd")
-    wordy[1]["solution"] = "1 + 2 " * 300
-    wordy[2]["prompt"][-1]["content"] = "1 + 2 " * 200
-    save("wordy", wordy)
     long_solution = rows_of("abcd")
     long_solution[1]["solution"] = "1 + 2 " * 300
     save("long_solution", long_solution)
@@ -87,7 +83,6 @@ def write_models(folder: Path) -> None:
 
     (copy("no_config") / "config.json").unlink()
     (copy("no_weights") / "model.safetensors").unlink()
-    os.truncate(copy("cut") / "model.safetensors", 100_000)
     (copy("no_template") / "chat_template.jinja").unlink()
     (copy("no_tokenizer") / "tokenizer.json").write_text('{"version": "1.0"}')
     refusal = "{% if messages[-1].role == 'user' %}{{ raise_exception('No user role here') }}"
@@ -188,7 +183,7 @@ def test_the_real_command_ends_the_same_way(wrong, tmp_path):
 def test_a_hub_name_without_the_network_is_an_error_at_once(tmp_path):
     # In a process of its own: the hub's client reads the environment when it is imported.
     end = run_process([f"{MODEL}=nobody/no-model"], tmp_path, HF_HUB_OFFLINE="1", HF_HOME=tmp_path)
-    check_message(end.returncode, end.stderr, [f"{MODEL}=nobody/no-model", "cannot be read"])
+    check_message(end.returncode, end.stderr, [f"{MODEL}=nobody/no-model cannot be loaded"])
 
 
 def run_process(overrides: list[str], folder: Path, **environment) -> subprocess.CompletedProcess:
@@ -240,22 +235,3 @@ def test_the_prompt_length_that_is_asked_for_is_the_least_that_works(command, me
     assert (code, stderr) == (0, "")
     code, _, _ = command(*given, f"{ROLLOUT}.prompt_length={least - 1}")
     assert code == 2
-
-
-def test_problems_with_little_room_for_hints_are_counted_in_warnings(command, wrong):
-    data = [f"data.train_files={wrong}/wordy.parquet", "hint.max_tokens=96", *SMALL]
-    long = ["data.max_prompt_length=1500", f"{ROLLOUT}.prompt_length=1500"]
-    code, stdout, _ = command(*data, *long, f"{ROLLOUT}.max_model_len=2048")
-    assert code == 0 and "warning: " not in stdout
-    line = next(line for line in stdout.splitlines() if line.startswith("lengths"))
-    prompt = int(re.search(r"prompts up to (\d+)", line)[1])
-    request = int(re.search(r"hint requests up to (\d+)", line)[1])
-
-    # one token short of the longest request and its reply; 20 tokens beside the longest prompt
-    tight = [f"{ROLLOUT}.max_model_len={request + 95}", f"{ROLLOUT}.prompt_length={prompt + 20}"]
-    code, stdout, _ = command(*data, "data.max_prompt_length=1500", *tight)
-    assert code == 0
-    warnings = [line for line in stdout.splitlines() if line.startswith("warning: ")]
-    assert len(warnings) == 2
-    assert warnings[0].startswith("warning: 1 of 4 hint requests (up to ")
-    assert warnings[1].startswith("warning: 1 of 4 prompts leave fewer than 32 tokens for a hint")

@@ -72,8 +72,6 @@ def test_a_wrong_setting_is_refused_by_name(node, name):
         ("grpo", "hint.max_tokens"),
         ("sage", "trainer.hint_accuracy_min_threshold"),
         ("sage-light", "hint.search.probe_n"),
-        ("ghpo", "hint.max_level"),
-        ("sage", "hint.prefix.unit"),
         ("ghpo", "hint.scaf.rollouts"),
         ("grpo", "hint.conditioning"),
         ("luffy", "hint.prompts"),
@@ -91,21 +89,12 @@ def test_a_setting_that_the_method_does_not_read_is_found(method, given):
     [
         ("sage", "hint.max_tokens"),
         ("sage", "hint.search.probe_n"),
-        ("ghpo", "hint.prefix.ratios"),
-        ("scaf", "hint.max_level"),
-        ("scaf", "hint.conditioning"),
         ("mlmt", "hint.prompts"),
         ("mlmt", "hint.mlmt.alpha"),
     ],
 )
 def test_a_knob_that_the_method_reads_is_taken(method, given):
     assert unread_settings(method, [given], HintSettings()) == []
-
-
-def test_what_is_read_follows_the_source_that_is_chosen():
-    prefix = HintSettings(source="solution_prefix")
-    given = ["hint.prefix.unit", "hint.max_tokens"]
-    assert unread_settings("sage", given, prefix) == ["hint.max_tokens"]
 
 
 def test_texts_of_a_file_replace_only_the_named_ones(tmp_path):
@@ -134,12 +123,6 @@ def test_a_wrong_file_of_texts_is_refused(tmp_path, content, message):
 def built(name, **hint):
     node = method_defaults()["hint"] | hint
     return build_method({"method": name, **asdict(SageLightSettings())}, read_settings(node))
-
-
-def test_more_levels_than_the_tracker_tells_apart_are_refused():
-    assert built("scaf", max_level=2, scaf={"increments": 127}).max_level == 254
-    with pytest.raises(ConfigError, match="scaf would have 256 hint levels, above the 254"):
-        built("scaf", max_level=2, scaf={"increments": 128})
 
 
 def test_levels_that_no_prompt_asks_for_are_refused_where_hints_are_written():

@@ -16,7 +16,7 @@ from recipe.hint.methods import Method
 from recipe.hint.prompt import Texts
 from recipe.hint.rollout import RolloutParts
 from recipe.hint.samples import NO_SAMPLES
-from recipe.hint.settings import HintSettings, build_method, num_levels, read_texts, source_of
+from recipe.hint.settings import HintSettings, build_method, read_texts
 
 if TYPE_CHECKING:
     from recipe.hint.hints.teacher import Teacher
@@ -67,8 +67,7 @@ def build_source(settings: HintSettings, texts: Texts, method: Method) -> HintSo
     """Return the same without the guard."""
     if not method.uses_hints:
         return None
-    name = source_of(settings, method)
-    levels = num_levels(settings, name)
+    name, levels = settings.source or method.source, settings.max_level
     source: HintSource
     if name == "solution_prefix":
         prefix = settings.prefix

@@ -56,7 +56,6 @@ class Needs:
         critic_rows: Turns of the policy that do not train are published for the critic.
         group: Advantages compare the responses of one group.
         dropped_groups: A group may be dropped, which makes its rewards equal.
-        oracles: Settings that let a later turn depend on the verdict on an earlier one.
     """
 
     solution: bool = False
@@ -69,7 +68,6 @@ class Needs:
     critic_rows: bool = False
     group: bool = True
     dropped_groups: bool = False
-    oracles: tuple[str, ...] = ()
 
     @property
     def critic(self) -> bool:

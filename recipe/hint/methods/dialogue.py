@@ -219,7 +219,6 @@ class Dialogue(Method):
             critic_rows=bool(self.tree.bonus and not self.trains[0])
             or (has_critic and self.role_steps[0] > 0),
             group=settings.baseline == "leave_one_out",
-            oracles=("show_failed_test",) if settings.show_failed_test else (),
         )
 
     @property

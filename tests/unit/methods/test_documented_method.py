@@ -12,7 +12,7 @@ import pytest
 from fakes import run
 
 from recipe.hint import main_hint
-from recipe.hint.command.compose import set_config_paths
+from recipe.hint.command import set_config_paths
 from recipe.hint.methods import ENTRY_POINTS, METHODS
 from recipe.hint.settings import read_settings
 from recipe.run.errors import ConfigError

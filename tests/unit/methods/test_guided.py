@@ -294,11 +294,6 @@ def test_by_default_the_guide_earns_the_critics_value_too_where_it_predicts_the_
     assert {"value_bonus", "value_grad"} <= MlmtSettings(**settings).unread().keys()
 
 
-def test_settings_by_which_turns_know_the_verdict_are_named():
-    assert guided().needs.oracles == ()
-    assert guided(show_failed_test=True).needs.oracles == ("show_failed_test",)
-
-
 def test_a_stage_of_a_solver_that_does_not_train_may_be_longer_than_the_run():
     with pytest.raises(ConfigError, match="stage1_steps=250 leaves no step of the run.s 100"):
         ScoreGuided(settings=ScoreGuidedSettings()).check_steps(100)

@@ -188,7 +188,7 @@ CLAIM = {"arm": "a", "source": "s", "measure": "delta"}
     ("changes", "word"),
     [
         ({"arms": {"../a": {}}}, "../a"),
-        ({"arms": {"a": {"setting": []}}}, "nearest: settings"),
+        ({"arms": {"a": {"setting": []}}}, "setting is not a setting"),
         ({"reference": "c"}, "c"),
         ({"claims": [CLAIM]}, "at_least"),
         ({"claims": [CLAIM | {"more_than": "c"}]}, "c"),

@@ -14,20 +14,17 @@ from typing import Any
 
 from omegaconf import DictConfig, OmegaConf, open_dict
 
-from recipe.hint.adapter.models import ask_for_models
+from recipe.hint.adapter.models import ask_for_models, choose_attention
 from recipe.hint.adapter.preflight import inputs
-from recipe.hint.adapter.preflight.inputs import MODEL, Lengths, Model, load_model
+from recipe.hint.adapter.preflight.inputs import MODEL, Lengths, load_model
 from recipe.hint.adapter.preflight.settings import (
-    Sizes,
     check_method,
     check_sizes,
     check_values,
-    idle_warning,
     read_sizes,
-    reference_and_critic,
 )
 from recipe.hint.adapter.rewards import grade_options, overlong_of
-from recipe.hint.command.aliases import given_settings
+from recipe.hint.command import given_settings
 from recipe.hint.methods import Method
 from recipe.hint.methods.cost import fewest_responses, most_responses
 from recipe.hint.schema import seed_at
@@ -36,8 +33,7 @@ from recipe.hint.settings import (
     build_method,
     read_settings,
     read_texts,
-    source_of,
-    style_of,
+    unread_settings,
 )
 from recipe.problems.columns import ProblemFile
 from recipe.run.config import FUNCTION, PROMPT_LENGTH, ROLLOUT, check, setting
@@ -63,7 +59,9 @@ def preflight(config: DictConfig, argv: Sequence[str]) -> list[str]:
     given, (config, settings) = config, resolved(config)
     method = build_method(config.trainer, settings)
     settings = replace(
-        settings, source=source_of(settings, method), style=style_of(settings, method)
+        settings,
+        source=settings.source or method.source,
+        style=settings.style or method.style,
     )
     warnings = check_teacher(config, method, settings)
     inputs.check_given(config, (TRAIN, VAL, MODEL))
@@ -72,10 +70,13 @@ def preflight(config: DictConfig, argv: Sequence[str]) -> list[str]:
     # A copy: these settings are the trainer's own, and a resumed run is compared by what was given.
     with_models = config.copy()
     ask_for_models(with_models, method)
+    choose_attention(with_models)  # a critic needs flash-attn on a GPU
     check_sizes(with_models, sizes)
-    has_critic = reference_and_critic(with_models)[1]
     check_method(config, method, sizes)
-    warnings += idle_warning(config, given_settings(argv), settings, method, has_critic=has_critic)
+    options = given_settings(argv)
+    if idle := unread_settings(config.trainer.method, options, settings):
+        told = ", ".join(f"{name}={options[name]}" for name in idle)
+        warnings.append(f"without effect in this run: {told}")
     check_loggers(config)
     check_reward(config, settings)
     unchecked = check_machine(config)
@@ -97,28 +98,39 @@ def preflight(config: DictConfig, argv: Sequence[str]) -> list[str]:
         own = [f"trainer.{name}" for name in method.settings_cls.__dataclass_fields__]
     check_same_run(config, own)
     seed_engines(given, config, argv)
-    warnings += [*model_warnings(method, val, train), *lengths.warnings]
-    rollout = config.actor_rollout_ref.rollout
-    nodes = {"rollouts": rollout, "hints": config.hint, "validation": rollout.val_kwargs}
-    sampling = "; ".join(
-        f"{who} T={node.temperature} top_p={node.top_p}"
-        for who, node in nodes.items()
-        if who != "hints" or method.uses_hints
+    trained = {Path(file.path).resolve() for file in train}
+    warnings += lengths.warnings + [
+        f"{VAL} has {file.path}, which the run trains on: its accuracy says nothing about others"
+        for file in val
+        if Path(file.path).resolve() in trained
+    ]
+    rollout, trainer = config.actor_rollout_ref.rollout, config.trainer
+    response = config.data.max_response_length
+    plays = "without hints"
+    if method.is_multi_turn:
+        plays = "several turns; validation scores the last"
+    elif method.uses_hints:
+        plays = f"hint levels up to {method.max_level}, {settings.source}, style {settings.style}"
+    least, most = (
+        sizes.batch * of(method, sizes.group) for of in (fewest_responses, most_responses)
     )
-    plays = f"hint levels up to {method.max_level}, {settings.source}, style {settings.style}"
-    plays = plays if method.uses_hints else "without hints"
-    plays = "several turns; validation scores the last" if method.is_multi_turn else plays
+    costs = f"{least:,} responses a step, at most {least * response / 1e6:,.3g} M tokens"
+    if most > least:
+        costs += f"; {most:,} and {most * response / 1e6:,.3g} M if none were ever right"
     return [
         f"method    {config.trainer.method}, {plays}",
-        model_line(model.path, model),
+        f"model     {model.path}, context {model.context} tokens",
         *(f"train     {file.summary()}" for file in train),
         *(f"validate  {file.summary()}" for file in val),
         f"batch     {sizes.batch} prompts x {sizes.group} rollouts, mini-batches of "
         f"{sizes.mini} prompts, {steps} steps ({epochs:.1f} epochs)",
-        lengths_line(config, lengths, settings, method),
-        _cost_line(config, method, sizes),
-        f"sampling  {sampling} x {rollout.val_kwargs.n} samples",
-        f"{devices_line(config)}, trainer mode {sizes.mode}",
+        lengths_line(config, lengths, settings),
+        f"cost      {costs}",
+        f"sampling  rollouts T={rollout.temperature} top_p={rollout.top_p}; validation "
+        f"T={rollout.val_kwargs.temperature} top_p={rollout.val_kwargs.top_p} x "
+        f"{rollout.val_kwargs.n} samples",
+        f"devices   {trainer.nnodes} x {trainer.n_gpus_per_node} {trainer.device}, trainer mode "
+        f"{trainer.v1.trainer_mode}",
         f"folder    {settings.run_dir} ({folder})",
         *unchecked,
         *(f"warning: {line}" for line in warnings),
@@ -128,8 +140,6 @@ def preflight(config: DictConfig, argv: Sequence[str]) -> list[str]:
 def resolved(config: DictConfig) -> tuple[DictConfig, HintSettings]:
     """Return the configuration without interpolations, and its typed ``hint:`` settings."""
     node: Any = OmegaConf.to_container(config, resolve=True)
-    name = node["trainer"]["method"]
-    check(isinstance(name, str), f"trainer.method={name} must be the name of a method")
     return DictConfig(node), read_settings(node["hint"])
 
 
@@ -150,7 +160,7 @@ def check_reward(config: DictConfig, settings: HintSettings) -> None:
 
 def check_teacher(config: DictConfig, method: Method, settings: HintSettings) -> list[str]:
     """Check the teacher, if the method asks it for turns or for hints; return warnings."""
-    gives_hints = method.uses_hints and source_of(settings, method) == "teacher"
+    gives_hints = method.uses_hints and (settings.source or method.source) == "teacher"
     if not (method.settings.asks_teacher or gives_hints):
         return []
     check_folder("hint.teacher.cache_dir", settings.teacher.cache_dir)
@@ -193,58 +203,11 @@ def _count_steps(
     return steps, steps * batch / total
 
 
-def model_warnings(
-    method: Method, val: Sequence[ProblemFile], train: Sequence[ProblemFile] = ()
-) -> list[str]:
-    """Return warnings of accuracies that are not the policy's alone, or of trained problems."""
-    trained = {Path(file.path).resolve() for file in train}
-    oracles = [
-        f"{method.settings_node}.{name}=true: later turns know the verdict on earlier ones, in "
-        f"validations and evaluations too; their accuracy is not the policy's alone"
-        for name in method.needs.oracles
-    ]
-    return oracles + [
-        f"{VAL} has {file.path}, which the run trains on: its accuracy says nothing about others"
-        for file in val
-        if Path(file.path).resolve() in trained
-    ]
-
-
-def model_line(path: str, model: Model) -> str:
-    """Return where the model is and how large."""
-    count = model.num_parameters
-    size = "size unknown" if count is None else f"{count / 1e6:,.2f} M parameters"
-    return f"model     {path}: {size}, context {model.context} tokens"
-
-
-def lengths_line(
-    config: DictConfig, lengths: Lengths, settings: HintSettings, method: Method
-) -> str:
+def lengths_line(config: DictConfig, lengths: Lengths, settings: HintSettings) -> str:
     """Return the longest prompt and response, with their limits."""
-    longer = "earlier turns" if method.is_multi_turn else "hint"
-    limit = f" (limit with {longer} {setting(config, PROMPT_LENGTH)})"
-    has_limit = method.uses_hints or method.is_multi_turn
     requests = f", hint requests up to {lengths.longest_request} + {settings.max_tokens}"
     return (
-        f"lengths   prompts up to {lengths.longest_prompt}"
-        f"{limit if has_limit else ''}, responses up to "
-        f"{config.data.max_response_length} tokens{requests if lengths.longest_request else ''}"
+        f"lengths   prompts up to {lengths.longest_prompt} ({PROMPT_LENGTH}="
+        f"{setting(config, PROMPT_LENGTH)}), responses up to {config.data.max_response_length} "
+        f"tokens{requests if lengths.longest_request else ''}"
     )
-
-
-def devices_line(config: DictConfig) -> str:
-    """Return the devices of the trainer."""
-    trainer = config.trainer
-    return f"devices   {trainer.nnodes} x {trainer.n_gpus_per_node} {trainer.device}"
-
-
-def _cost_line(config: DictConfig, method: Method, sizes: Sizes) -> str:
-    """Return the responses of a step, if each prompt is solved at once and if none ever is."""
-    response = setting(config, f"{ROLLOUT}.response_length")
-    least, most = (
-        sizes.batch * of(method, sizes.group) for of in (fewest_responses, most_responses)
-    )
-    found = f"cost      {least:,} responses a step, at most {least * response / 1e6:,.3g} M tokens"
-    if most > least:
-        found += f"; {most:,} and {most * response / 1e6:,.3g} M if none were ever right"
-    return found

@@ -1,1 +1,0 @@
-"""The command line: composing the configuration and its one-screen help."""
