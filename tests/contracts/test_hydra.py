@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from omegaconf import OmegaConf
+from verl.utils.config import omega_conf_to_dataclass
 
 from recipe import REPOSITORY
 from recipe.hint.settings import HintSettings, read_settings

@@ -61,5 +61,3 @@ def test_a_setting_that_defines_the_run_may_not_change(run, name, value):
         check_same_run(run, ["hint.search"])
     run.trainer.resume_mode = "disable"
     check_same_run(run, ["hint.search"])
-
-
