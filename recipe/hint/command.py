@@ -44,7 +44,7 @@ machines (hardware=NAME, configs/hardware/):
 experiments (experiment=NAME, configs/experiment/):
 {experiment}
 README.md has the settings that matter; recipe/hint/config/hint_trainer.yaml all, with comments.
---cfg job: the values now. -m NAME=A,B: one run after another. --hydra-help: all options."""
+--cfg job: the values now. --hydra-help: all options. Several runs: main_campaign.py."""
 
 
 def given_settings(argv: Iterable[str]) -> dict[str, str]:
