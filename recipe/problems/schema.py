@@ -187,7 +187,9 @@ def is_missing(value: Any) -> bool:
     """Return whether a value is nothing, a blank text, an empty list, or a gap of a data frame."""
     if isinstance(value, str):
         return not value.strip()
-    return value in (None, [], ()) or value != value  # noqa: PLR0124 - nan
+    if isinstance(value, list | tuple):
+        return not value
+    return value is None or bool(value != value)  # noqa: PLR0124 - nan
 
 
 def short(value: Any) -> str:

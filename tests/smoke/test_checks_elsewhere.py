@@ -51,7 +51,7 @@ def checkpoint(tmp_path):
     shutil.copytree(BASE, folder / "actor/huggingface", ignore=shutil.ignore_patterns("*.safet*"))
     (folder / "actor/fsdp_config.json").write_text('{"FSDP_version": 2, "world_size": 1}')
     (folder / "actor/model_world_size_1_rank_0.pt").write_bytes(b"pieces")
-    (folder / "COMPLETE").write_text("5\n")
+    mark_complete(folder.parent, 5)
     return folder
 
 

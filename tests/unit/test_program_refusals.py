@@ -16,7 +16,7 @@ def told(end, capsys):
 
 def test_an_export_names_what_is_not_there_and_what_is(tmp_path, capsys):
     gone, here = str(tmp_path / "gone"), str(tmp_path)
-    assert f"{gone}: no such folder" in told(code_of(main_export.main, [gone, gone]), capsys)
+    assert f"{gone} is not a checkpoint" in told(code_of(main_export.main, [gone, gone]), capsys)
     end = code_of(main_export.main, [here, here])
     assert f"{here} already exists; give a new folder" in told(end, capsys)
 

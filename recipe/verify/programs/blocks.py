@@ -17,9 +17,7 @@ from recipe.verify.programs.tests import used_names
 
 # At a line's start, or after a tag, a colon or the mark of a list. What follows is a language and
 # its attributes (py, {.py}, py title="a.py"), or prose.
-_FENCE = re.compile(
-    r"(?P<margin>[ \t]*)(?P<head>[^`~]*[^`~\s])?[ \t]*(?P<mark>`{3,}|~{3,})(?P<info>[^`]*)"
-)
+_FENCE = re.compile(r"(?P<before>[^`~]*+)(?P<mark>`{3,}+|~{3,}+)(?P<info>[^`]*+)")
 _INFO = re.compile(r"\s*\{?\.?(?P<language>[\w+#.-]+)(?:\s+[\w-]+=.*)?\}?\s*")
 _PYTHON = re.compile(r"py(?:thon)?[\d.]*", re.IGNORECASE)
 # At a line's start, where a block's own names are; read as text, for the block may be anything.
@@ -80,12 +78,12 @@ def _blocks(text: str) -> list[_Fenced]:
         elif (
             fence is None
             or not fence["mark"].startswith(current.mark)
-            or len(fence["margin"].expandtabs(4)) >= current.margin + 4
+            or _margin(fence) >= current.margin + 4
         ):
             current.lines.append(line)
         elif opened and _INFO.fullmatch(fence["info"]):  # left open: the next one begins
             blocks.append(current := opened)
-        elif fence["head"]:
+        elif fence["before"].strip():
             current.lines.append(line)
         else:
             current.is_closed, current = True, None
@@ -98,8 +96,12 @@ def _opened(fence: re.Match[str]) -> _Fenced | None:
     is_python = info is not None and _PYTHON.fullmatch(info["language"]) is not None
     if not is_python and "~" in fence["mark"]:  # tildes also underline titles and errors
         return None
-    if fence["head"] and not (
-        fence["head"][-1] in ":>*.)-" and (info or not fence["info"].strip())
-    ):
+    head = fence["before"].strip()
+    if head and not (head[-1] in ":>*.)-" and (info or not fence["info"].strip())):
         return None
-    return _Fenced(len(fence["margin"].expandtabs(4)), fence["mark"], is_python)
+    return _Fenced(_margin(fence), fence["mark"], is_python)
+
+
+def _margin(fence: re.Match[str]) -> int:
+    before = fence["before"].expandtabs(4)
+    return len(before) - len(before.lstrip())

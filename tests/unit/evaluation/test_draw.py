@@ -217,8 +217,13 @@ class Server:
         self.__ray_ready__ = self
 
     def remote(self):
-        if not self.is_alive:
-            raise ActorDiedError()
+        return self
+
+
+def answer_of(asked):
+    if isinstance(asked, Server) and not asked.is_alive:
+        raise ActorDiedError()
+    return asked
 
 
 def run(tmp_path, monkeypatch, engine=None, servers=()):
@@ -243,8 +248,8 @@ def run(tmp_path, monkeypatch, engine=None, servers=()):
     builder = SimpleNamespace(build=lambda _: engine or Engine())
     monkeypatch.setattr(evaluate, "start_replicas", lambda _: (manager, None))
     monkeypatch.setattr(evaluate, "EngineBuilder", lambda *_: builder)
-    monkeypatch.setattr(ray, "wait", lambda refs, timeout: (refs, []))
-    monkeypatch.setattr(ray, "get", lambda answer: answer)
+    monkeypatch.setattr(ray, "wait", lambda refs, **_: (refs, []))
+    monkeypatch.setattr(ray, "get", answer_of)
     return evaluate.EvaluationRunner().run(config)
 
 
