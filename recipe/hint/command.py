@@ -53,16 +53,11 @@ def given_settings(argv: Iterable[str]) -> dict[str, str]:
 
 
 def translated(argv: Sequence[str]) -> list[str]:
-    """Replace ``~`` and the names of the SAGE release; refuse two values of one setting."""
-    given, result = given_settings(argv), []
+    """Replace ``~`` and the names of the SAGE release."""
+    result = []
     for arg in argv:
-        match = _OVERRIDE.match(arg)
-        if match and (ours := _NAMES.get(match[1])):
-            if given.get(ours, match[2]) != match[2]:
-                raise ConfigError(f"{arg} and {ours}={given[ours]} are two names of one setting")
-            arg = f"{ours}={match[2]}"
         name, equals, value = arg.partition("=")
-        result.append(name + equals + _HOME.sub(rf"\g<1>{Path.home()}/", value))
+        result.append(_NAMES.get(name, name) + equals + _HOME.sub(rf"\g<1>{Path.home()}/", value))
     return result
 
 
@@ -75,13 +70,7 @@ def split_command(argv: Sequence[str]) -> tuple[list[str], list[str]]:
     parser = get_args_parser()
     parser.error = refuse
     settings = parser.parse_intermixed_args(list(argv)).overrides
-    left, options = list(settings), []
-    for arg in argv:
-        if left and arg == left[0]:
-            left.pop(0)
-        else:
-            options.append(arg)
-    return options, settings
+    return [arg for arg in argv if arg not in settings], settings
 
 
 def choose_hardware(argv: list[str], has_gpu: bool) -> tuple[list[str], str]:
@@ -140,11 +129,10 @@ def explain(error: Exception, argv: Sequence[str]) -> str:
 
 def help_text() -> str:
     """Return the help: one screen with the methods and presets."""
-    width = 2 + max(map(len, METHODS))
-    docs = {name: (cls.__doc__ or "").splitlines()[0] for name, cls in METHODS.items()}
-    groups = {"methods": "\n".join(f"  {name:{width}}{doc}" for name, doc in docs.items())}
-    wrap = textwrap.TextWrapper(98, break_on_hyphens=False)
+    docs = ((name, (cls.__doc__ or "").splitlines()[0]) for name, cls in METHODS.items())
+    groups = {"methods": "\n".join(f"  {name:21}{doc}" for name, doc in docs)}
     for group in ("hardware", "experiment"):
         files = sorted((REPOSITORY / "configs" / group).glob("*.yaml"))
-        groups[group] = textwrap.indent(wrap.fill(", ".join(file.stem for file in files)), "  ")
+        names = ", ".join(file.stem for file in files)
+        groups[group] = textwrap.indent(textwrap.fill(names, 98), "  ")
     return _HELP.format(**groups)

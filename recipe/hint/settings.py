@@ -14,7 +14,6 @@ from pydantic import Field
 
 from recipe.hint.hints.base import TeacherSettings
 from recipe.hint.methods import BASELINE, METHODS, Method, get_method
-from recipe.hint.methods.base import MethodSettings
 from recipe.hint.prompt import Style, Texts, load_texts
 from recipe.hint.samples import SampleSettings
 from recipe.run.errors import ConfigError
@@ -207,18 +206,17 @@ _OF_HINTS = {
 
 
 def unread_settings(method_name: str, given: Iterable[str], settings: HintSettings) -> list[str]:
-    """Return which of the ``given`` dotted names a run with this method does not read."""
+    """Return which of the ``given`` dotted names are of other methods, or of hints without any."""
     cls = get_method(method_name)
-    found = settings.of(cls)
-    # Those of another package may be any dataclass.
-    own = found if isinstance(found, MethodSettings) else MethodSettings()
-    idle = {f"{cls.settings_node}.{name}" for name in own.unread()}
-    for node, other in _settings_nodes().items():
-        if node != cls.settings_node:
-            idle |= {f"{node}.{item.name}" for item in fields(other.settings_cls)}
+    idle = {
+        f"{node}.{item.name}"
+        for node, other in _settings_nodes().items()
+        if node != cls.settings_node
+        for item in fields(other.settings_cls)
+    }
     if not cls.uses_hints:
         idle |= _OF_HINTS
-        idle -= {"hint.teacher"} if own.asks_teacher else set()
+        idle -= {"hint.teacher"} if getattr(settings.of(cls), "asks_teacher", False) else set()
         idle -= {"hint.prompts"} if cls.is_multi_turn else set()
     heads = tuple(f"{name}." for name in idle)
     return [name for name in given if name in idle or name.startswith(heads)]

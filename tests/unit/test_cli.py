@@ -7,7 +7,6 @@ import pytest
 from recipe.hint.command import choose_hardware, given_settings, translated
 from recipe.run.arguments import Parser
 from recipe.run.ending import errors_in_one_line
-from recipe.run.errors import ConfigError
 
 
 def test_the_last_value_of_a_setting_wins():
@@ -23,9 +22,6 @@ def test_names_of_the_release_become_verls_and_a_home_is_found(monkeypatch):
         "data.val_files=[/home/me/a,/home/me/b]",
         "~data",
     ]
-    assert translated([*given[:1], f"{rollout}.n=4"]) == [f"{rollout}.n=4"] * 2
-    with pytest.raises(ConfigError, match="two names of one setting"):
-        translated([*given[:1], f"{rollout}.n=8"])
 
 
 def test_without_a_gpu_the_laptop_preset_is_chosen_and_said():

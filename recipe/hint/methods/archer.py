@@ -57,16 +57,6 @@ class ArcherSettings(MethodSettings):
     capacity: Count = 100_000
     expectile: Annotated[float, Field(ge=0.5, lt=1)] | None = None
 
-    def unread(self) -> dict[str, str]:
-        """Return the settings without effect -> what would give them one."""
-        if self.variant == "lite":
-            of_critic = ("tau", "updates", "batch_size", "capacity", "expectile")
-            return dict.fromkeys(of_critic, "variant=full or bandit")
-        found = {"lam": "variant=lite"}
-        if self.variant == "bandit":
-            found |= dict.fromkeys(("gamma", "rewards_first"), "variant=full or lite")
-        return found
-
 
 @dataclass(frozen=True)
 class TurnGae(Credit):

@@ -34,10 +34,6 @@ class MethodSettings:
         """Whether some turn is written by the endpoint of ``hint.teacher``."""
         return False
 
-    def unread(self) -> dict[str, str]:
-        """Return the settings without effect beside the others -> what would give them one."""
-        return {}
-
 
 @dataclass(frozen=True)
 class Needs:

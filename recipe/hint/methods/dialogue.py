@@ -94,17 +94,6 @@ class SolverSettings(MethodSettings):
         """How the conversations branch."""
         return Tree()
 
-    def unread(self) -> dict[str, str]:
-        """Return the settings without effect -> what would give them one."""
-        found = {}
-        if self.solver_credit == "joint":
-            found["alpha"] = "solver_credit=score"
-        if not self.stage1_steps:
-            found |= dict.fromkeys(("beta2", "adaptive_beta2"), "stage1_steps above 0")
-        elif not self.beta2:
-            found["adaptive_beta2"] = "beta2 above 0"
-        return found
-
 
 @dataclass(frozen=True)
 class GuideSettings(SolverSettings):
@@ -167,25 +156,8 @@ class GuideSettings(SolverSettings):
     @property
     def solver_never_trains(self) -> bool:
         """Whether the solver trains neither in this run nor in a later phase."""
-        return not self.train_solver and not self._may_train_next(self.solver)
-
-    def unread(self) -> dict[str, str]:
-        """Return the settings without effect -> what would give them one."""
-        found = super().unread()
-        if self.feedback_leaks != "penalise":
-            found["leak_penalty"] = "feedback_leaks=penalise"
-        if not self.train_guide and not self._may_train_next(self.guide):
-            names = ["guide_kl_coef", "guide_weight", "guide_reward", "leak_penalty"]
-            names += ["feedback_leaks"] if self.feedback_leaks == "penalise" else []
-            found |= dict.fromkeys(names, "train_guide=true")
-        if self.solver_never_trains:
-            names = ["stage1_steps", "alpha", "beta1", "beta2", "adaptive_beta2", "solver_credit"]
-            found |= dict.fromkeys(names, "train_solver=true")
-        return found
-
-    def _may_train_next(self, role: str) -> bool:
-        """Return whether a role may be served now and train later, in ``main_alternate.py``."""
-        return self.roles_alternate and role == "teacher"
+        may_train_next = self.roles_alternate and self.solver == "teacher"
+        return not self.train_solver and not may_train_next
 
 
 class Dialogue(Method):

@@ -50,13 +50,6 @@ class GhpoSettings(MethodSettings):
     accuracy_weight: Annotated[float, Field(gt=0)] = 1.0
     format_weight: Coefficient = 0.5
 
-    def unread(self) -> dict[str, str]:
-        """Return the settings without effect -> what would give them one."""
-        unread = {} if self.mode.startswith("fixed") else {"level": "mode=fixed_all"}
-        if self.mode in ("fixed_all", "none"):
-            unread |= dict.fromkeys(("max_solved", "on_all_failed"), "mode=adaptive")
-        return unread | ({"cold_start_steps": "mode=adaptive"} if self.mode == "none" else {})
-
 
 class Ghpo(Method):
     """Sample without a hint; while no response is right, show more of the solution.

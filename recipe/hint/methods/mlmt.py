@@ -74,14 +74,6 @@ class MlmtSettings(GuideSettings):
             (self.t_low, self.t_high),
         )
 
-    def unread(self) -> dict[str, str]:
-        """Return the settings without effect -> what would give them one."""
-        found = super().unread()
-        if not self.bonus:
-            needs = "value_bonus above 0, train_guide=true, solver=policy and solver_credit=joint"
-            found |= dict.fromkeys(("value_bonus", "value_grad"), needs)
-        return found
-
 
 class Mlmt(Dialogue):
     """Attempt, feedback, refinement: both roles earn the reward of the refinement.

@@ -5,7 +5,6 @@ from fakes import Numbered, run
 
 from recipe.hint.methods.ghpo import Ghpo, GhpoSettings
 from recipe.hint.reward_tracker import RewardTracker
-from recipe.hint.settings import HintSettings, unread_settings
 from recipe.run.errors import ConfigError
 
 WRONG, MIXED, RIGHT = [0, 0], [0, 1], [1, 1]
@@ -133,15 +132,6 @@ def test_mode_none_follows_its_schedule_at_level_0():
     tracker = RewardTracker()
     tracker.update([record])
     assert tracker.state(record.problem_id).accuracy == 0.0
-
-
-@pytest.mark.parametrize("mode", ["adaptive", "fixed_difficult", "fixed_all", "none"])
-@pytest.mark.parametrize("given", [{"max_solved": 2}, {"on_all_failed": "drop"}])
-def test_a_setting_of_difficult_groups_is_unread_where_no_group_is_looked_at(mode, given):
-    settings = HintSettings(methods={"ghpo": GhpoSettings(mode=mode, **given)})
-    names = [f"hint.ghpo.{name}" for name in given]
-    is_read = mode in ("adaptive", "fixed_difficult")
-    assert unread_settings("ghpo", names, settings) == ([] if is_read else names)
 
 
 def test_a_cold_start_leaves_steps_to_the_method():
