@@ -1,14 +1,13 @@
 r"""Find the part of a response that is its answer, in a format that the conversation asks for.
 
-``auto`` reads the last box where there is one; else what the conversation's own text asks for:
+``auto`` reads the last box where there is one; else a format whose mark stands in the conversation:
 ``#### 42`` (``hashes``), ``<answer>42</answer>`` (``tags``) or ``Answer: 42`` (``line``), the last
-of them. A format that nobody asked for is never read, and what stands before the last ``</think>``
-is no answer. Time is linear in the length of the response.
+of them. Other formats are never read, and what stands before the last ``</think>`` is no answer.
+Time is linear in the length of the response.
 """
 
 from __future__ import annotations
 
-import functools
 import re
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,8 +19,7 @@ from recipe.verify.schema import AnswerFormat, Format
 _OPEN = r"\boxed{"  # graded as malformed: the answer has no end
 _AROUND = "*_` \t\r\n"
 # Where a format begins, and its answer in a response; the end of tags is looked for.
-_MARKS: dict[Format, re.Pattern[str]] = {
-    "boxed": re.compile(r"\\f?boxed(?![a-z])|\bboxed\b|\bin an? box\b"),
+_MARKS = {
     "hashes": re.compile(r"(?<!#)####(?!#)[ \t]*((?:(?!</?answer>)[^\r\n])*)"),
     "tags": re.compile(r"<(/?)answer>", re.IGNORECASE),
     "line": re.compile(
@@ -29,20 +27,13 @@ _MARKS: dict[Format, re.Pattern[str]] = {
         re.IGNORECASE,
     ),
 }
-# What shows in a prompt that it asks for a format: the words before it, or what stands in it.
-_ASKS = re.compile(
-    r"\b(?:put|writ(?:e|ing|ten)|output|give|provide|reply|respond|return|print|state|present|place"
-    r"|enclosed?|wrap(?:ped)?|end|finish|conclude|begin|start|use|using|format(?:ted)?|form|inside"
-    r"|within|between|after|followed|must|should|submit|report|express(?:ed)?|append|contains?)\b",
-    re.IGNORECASE,
-)
-_PLACEHOLDER = re.compile(
-    r"[\"'`“*\s]{0,3}(?:[<\[{(]\s?[A-Za-z]|\$?\\?(?:[Aa]nswer|ANSWER|boxed)\b|\.\.\.|…|_{2,}|[XN]\b"
-    r"|(?:the |a )?(?:your|final|numeric(?:al)?|number|result|value|letter|option|solution)\b)"
-)
-_SENTENCE_END = re.compile(r"(?<!\.)[.!?][\"'”)*`]{0,3}\s+(?=[A-Z])")
-_QUOTES = "\"'`“‘"
-_REACH = 300  # characters before a mention that may ask for it
+# What shows in a prompt that it asks for a format; "Answer:" at its end asks for none.
+_ASKS: dict[Format, re.Pattern[str]] = {
+    "boxed": re.compile(r"\\f?boxed(?![a-z])|\bboxed\b|\bin an? box\b"),
+    "hashes": re.compile(r"(?<!#)####(?!#)"),
+    "tags": re.compile(r"<answer>", re.IGNORECASE),
+    "line": re.compile(r"Answer[*_`]{0,3}:(?!\s*\Z)"),
+}
 
 
 def answer_in_box(
@@ -105,47 +96,11 @@ def formats_asked_for(messages: str | Iterable[Mapping[str, Any]]) -> tuple[Form
     Args:
         messages: Turns with ``role`` and ``content``, or a prompt that is one text.
     """
-    if isinstance(messages, str):
-        return _asked_in(messages)
-    texts = [turn.get("content") or "" for turn in messages if turn.get("role") != "assistant"]
-    # A turn with images is a list of parts.
-    parts = [[text] if isinstance(text, str) else text for text in texts]
-    said = [
-        part.get("text") if isinstance(part, Mapping) else part for each in parts for part in each
-    ]
-    return _asked_in("\n".join(str(each or "") for each in said))
-
-
-@functools.lru_cache(maxsize=1024)
-def _asked_in(text: str) -> tuple[Format, ...]:
-    return tuple(
-        name
-        for name, pattern in _MARKS.items()
-        if any(name == "boxed" or _is_asked(name, text, mark) for mark in pattern.finditer(text))
-    )
-
-
-def _is_asked(name: Format, text: str, mark: re.Match[str]) -> bool:
-    """Return whether what stands in a mention is no answer, or the words before it ask for it."""
-    before = text[max(0, mark.start() - _REACH) : mark.start()]
-    line = before.rpartition("\n")[2]
-    inside = mark[1]
-    if name == "tags":
-        if mark[1]:
-            return False
-        inside = text[mark.end() : mark.end() + _REACH].partition("<")[0]
-        if not inside.strip(" .…\r\n"):
-            return True
-    elif name == "hashes" and not line.strip(" \t>*-") and inside[:2].istitle():
-        return False  # a heading: #### Answer format
-    elif name == "line" and not (mark[0][0] == "A" or (line and line[-1] in _QUOTES)):
-        return False  # "give the correct answer: (A) 1 (B) 2" asks for no line
-    if "\n" not in mark[0] and _PLACEHOLDER.match(inside):
-        return True
-    if not line.strip(" \t>*-" + _QUOTES):  # a line above with a colon may ask for it
-        above = before[: len(before) - len(line)].rstrip().rpartition("\n")[2]
-        line = above if above.endswith(":") else ""
-    return _ASKS.search(_SENTENCE_END.split(line)[-1]) is not None
+    if not isinstance(messages, str):
+        # A turn with images is a list of parts, looked through as it is.
+        turns = (turn for turn in messages if turn.get("role") != "assistant")
+        messages = "\n".join(str(turn.get("content")) for turn in turns)
+    return tuple(name for name, pattern in _ASKS.items() if pattern.search(messages))
 
 
 def unasked_warning(prompts: Sequence[Any], chosen: AnswerFormat = "auto") -> str:

@@ -7,7 +7,6 @@ alone or beside its own option's text: ``(B) Paris``, ``\text{B: }x^2``, ``Paris
 
 from __future__ import annotations
 
-import functools
 import re
 import unicodedata
 
@@ -18,7 +17,7 @@ from recipe.verify.schema import Verdict
 
 _MAX_CHARS = 80  # a letter and its wrapping; longer text is something else
 _MAX_OPTION_CHARS = 2000
-_MAX_PROBLEM_CHARS = 20_000  # from its end
+_MAX_PROBLEM_CHARS = 20_000  # from its end; an option is a line of it
 _LABEL = (
     r"(?:(?i:(?:the )?(?:(?:final|correct|right) )?(?:option|choice|answer|letter))"
     r"(?i: is)?[ :]*(?![A-Za-z]{2}))?"
@@ -77,7 +76,10 @@ def _letter_of_option(text: str, problem: str) -> str:
     """Return the letter beside the text of its own option; empty where there is no such pair."""
     if not problem or len(text) > _MAX_OPTION_CHARS:
         return ""
-    text, options = _plain(text), _options_of(problem)
+    lines = [_plain(line) for line in problem[-_MAX_PROBLEM_CHARS:].split("\n")]
+    marks = [mark for line in lines if (mark := _OPTION.fullmatch(line))]
+    options = {mark[1].upper(): _key(mark[2] or "") for mark in marks}  # the last list's
+    text = _plain(text)
     before, after = _BEFORE.match(text), _AFTER.fullmatch(text)
     pairs = [(before[1], text[before.end() :])] if before else []
     pairs += [(before[1], text[before.end(1) :].lstrip(")]"))] if before else []  # ``B.5`` of .5
@@ -102,27 +104,3 @@ def _key(text: str) -> str:
     """Return what two spellings of one option's plain text share."""
     text = _THOUSANDS.sub("", "".join(text.split())).rstrip(".,;:")
     return text.replace("'", "").casefold()
-
-
-@functools.lru_cache(maxsize=256)
-def _options_of(problem: str) -> dict[str, str]:
-    """Return the options: the last lines ``A. ...``, ``B. ...`` and on, each to the next or a gap.
-
-    A lone ``A.`` inside an option begins none.
-    """
-    lines = list(map(_plain, problem[-_MAX_PROBLEM_CHARS:].split("\n")))
-    marks = [(m, at) for at, line in enumerate(lines) if (m := _OPTION.fullmatch(line))]
-    starts = [at for at, (mark, _) in enumerate(marks) if mark[1] in "Aa"]
-    for start in reversed(starts[-3:]):
-        found: list[tuple[re.Match[str], int]] = []
-        for mark, at in marks[start:]:
-            if mark[1].upper() == chr(ord("A") + len(found)):
-                found.append((mark, at))
-        if len(found) > 1:
-            ends = [*(at for _, at in found[1:]), len(lines)]
-            options = {}
-            for (mark, at), end in zip(found, ends, strict=True):
-                gap = next((n for n in range(at + 1, end) if not lines[n]), end)
-                options[mark[1].upper()] = _key(" ".join([mark[2] or "", *lines[at + 1 : gap]]))
-            return options
-    return {}

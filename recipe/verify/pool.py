@@ -9,10 +9,6 @@ asyncio.
 A grade ends when its process has used ``timeout_s`` of processor time, read from outside: a busy
 machine makes a grade late, not wrong. The backstop is a limit on the wall clock, ``wall_factor``
 times as long, for a grade that waits for something.
-
-``num_workers`` grades run at a time, each in a slot. One that has used ``_LATE_S`` goes on but
-gives its slot back; so endless grades delay the others by ``_LATE_S`` and not by ``timeout_s``,
-until ``_MAX_SPARES`` of them run at the same time.
 """
 
 from __future__ import annotations
@@ -29,7 +25,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -37,7 +33,6 @@ from typing import Any
 
 from recipe.run.errors import ConfigError, VerifierError
 from recipe.verify.grading import quick_grade
-from recipe.verify.line import Line, PeerDied
 from recipe.verify.options import GradeOptions
 from recipe.verify.schema import Item, Verdict
 
@@ -45,8 +40,6 @@ logger = logging.getLogger(__name__)
 
 _GRADE = "recipe.verify.grading:grade"
 _DEFAULTS = GradeOptions()
-_LATE_S = 0.5
-_MAX_SPARES = 8
 # A program ends inside the limit of its grade, so that it is the program's verdict that counts.
 _PROGRAM_SHARE = 0.8
 _START_LIMIT_S = 120.0  # for the imports of a grade
@@ -55,29 +48,49 @@ _END_LIMIT_MS = 10_000
 _LEAST_WAIT_S = 0.01
 
 
+def _receive(end: socket.socket, left_s: Callable[[], float]) -> Any:
+    """Wait for one line of JSON, as long as there is time left.
+
+    Raises:
+        TimeoutError: There is none.
+        OSError: The other process has ended (``EOFError`` too).
+        ValueError: It sent something else.
+    """
+    received = b""
+    while not received.endswith(b"\n"):
+        if (left := left_s()) <= 0:
+            raise TimeoutError
+        end.settimeout(max(left, _LEAST_WAIT_S))
+        with contextlib.suppress(TimeoutError):
+            chunk = end.recv(1 << 16)
+            if not chunk:
+                raise EOFError
+            received += chunk
+    return json.loads(received)
+
+
 class _Worker:
     """One grading process and the socket to it; used by one thread, killed by any."""
 
     def __init__(self, end: socket.socket, pid: int) -> None:
         # Holds on to the process itself: its number may be given to another after its end.
         self._process_fd = os.pidfd_open(pid)
-        self._start = time.monotonic()
-        self.line = Line(end)
+        self._end = end
         self.pid = pid
 
-    def receive(self, cpu_s: float, wall_s: float) -> Any:
-        """Wait for one line; may be called again with later limits after a ``TimeoutError``.
+    def ask(self, item: Item, cpu_s: float, wall_s: float) -> Any:
+        """Return the answer on an item; errors as ``_receive``.
 
         Args:
+            item: What to grade.
             cpu_s: Processor time of the process that ends the wait. A process uses at most a second
                 of it in a second (one with threads that compute together is found late by as much).
-            wall_s: Age of the process that ends the wait: it waits, or others keep the processor.
+            wall_s: Time that ends the wait: it waits, or others keep the processor.
         """
-        end = self._start + wall_s
-        while (left_s := min(cpu_s - self.cpu_s(), end - time.monotonic())) > 0:
-            with contextlib.suppress(TimeoutError):
-                return self.line.receive(time.monotonic() + max(left_s, _LEAST_WAIT_S))
-        raise TimeoutError
+        deadline = time.monotonic() + wall_s
+        self._end.settimeout(wall_s)
+        self._end.sendall(json.dumps(item).encode() + b"\n")
+        return _receive(self._end, lambda: min(cpu_s - self.cpu_s(), deadline - time.monotonic()))
 
     def cpu_s(self) -> float:
         """Return the processor time that the process used, without processes that it started."""
@@ -102,100 +115,14 @@ class _Worker:
         waiter.register(self._process_fd, select.POLLIN)
         waiter.poll(_END_LIMIT_MS)
         os.close(self._process_fd)
-        self.line.socket.close()
-
-
-class WorkerFactory:
-    """Forks workers from one process that has imported the grade function.
-
-    A fork takes milliseconds, where a start from nothing imports for seconds. The process starts
-    with the first worker, and again when it has died.
-    """
-
-    def __init__(self, options: GradeOptions, grade_path: str = _GRADE) -> None:
-        self._grade_path = grade_path
-        self._options = options
-        self._lock = threading.Lock()
-        self._process: subprocess.Popen[bytes] | None = None
-
-    def start_worker(self) -> _Worker:
-        """Fork a worker; ``VerifierError`` says why there is none."""
-        self.check()
-        with self._lock:
-            deadline = time.monotonic() + _START_LIMIT_S
-            ours, theirs = socket.socketpair()
-            try:
-                with theirs:
-                    self._line.send("fork", deadline, theirs.fileno())
-                return _Worker(ours, self._line.receive(deadline))
-            except (TimeoutError, PeerDied, OSError) as problem:
-                ours.close()  # a worker that is already there ends with it
-                self._reap()
-                raise VerifierError(
-                    f"no grading process: {problem!r}; free memory or processes"
-                ) from problem
-
-    def check(self) -> None:
-        """Start the process and wait for its imports; ``VerifierError`` says why that failed."""
-        with self._lock:
-            if self._process is not None and self._process.poll() is None:
-                return
-            self._reap()
-            self._process = self._popen()
-            try:
-                answer = self._line.receive(time.monotonic() + _START_LIMIT_S)
-                what = answer["failed"]
-            except TimeoutError:
-                what = f"no answer within {_START_LIMIT_S:g} s"
-            except PeerDied:
-                what = f"it ended with exit code {self._process.wait()}"
-            if what:
-                self._reap()
-                path = self._options.function_path or self._grade_path
-                raise VerifierError(f"a grading process cannot import {path}: {what}; see stderr")
-
-    def close(self) -> None:
-        """End the process and the workers that are left."""
-        with self._lock:
-            self._reap()
-
-    def _popen(self) -> subprocess.Popen[bytes]:
-        ours, theirs = socket.socketpair()
-        arguments = [str(theirs.fileno()), self._grade_path, str(os.getpid())]
-        arguments.append(json.dumps(asdict(self._options)))
-        python_path = [str(_SOURCE_ROOT), os.environ.get("PYTHONPATH", "")]
-        environment = {
-            # One grade computes on one core, and a fork has no threads of a library.
-            "OMP_NUM_THREADS": "1",
-            "OPENBLAS_NUM_THREADS": "1",
-            **os.environ,
-            "PYTHONPATH": os.pathsep.join(filter(None, python_path)),
-            # The working folder of a Ray actor may hold files that shadow modules.
-            "PYTHONSAFEPATH": "1",
-        }
-        self._line = Line(ours)
-        with theirs:
-            return subprocess.Popen(
-                [sys.executable, "-m", "recipe.verify.worker_process", *arguments],
-                stdin=subprocess.DEVNULL,
-                pass_fds=(theirs.fileno(),),
-                env=environment,
-                # Ctrl-C in a terminal goes to the whole process group; this leaves it.
-                start_new_session=True,
-            )
-
-    def _reap(self) -> None:
-        process, self._process = self._process, None
-        if process is not None:
-            process.kill()
-            process.wait()
-            self._line.socket.close()
+        self._end.close()
 
 
 class VerifierPool:
     """Grades batches, ``num_workers`` at a time, each grade in a process and under limits.
 
-    Processes start with the first response that needs one. Close the pool, or use ``with``.
+    The processes are forks of one that starts with the first response that needs it, and again
+    when it has died. Close the pool, or use ``with``.
 
     Args:
         num_workers: Grades that run at the same time.
@@ -219,10 +146,10 @@ class VerifierPool:
         self._wall_s = timeout_s * options.wall_factor
         program_wall_s = min(options.program_wall_s, _PROGRAM_SHARE * self._wall_s)
         self._options = replace(options, program_wall_s=program_wall_s)
-        self._is_quick_known = grade_path == _GRADE
-        self._factory = WorkerFactory(self._options, grade_path)
-        self._threads = ThreadPoolExecutor(num_workers + _MAX_SPARES, "verifier worker")
-        self._slots = threading.Semaphore(num_workers)
+        self._grade_path = grade_path
+        self._threads = ThreadPoolExecutor(num_workers, "verifier worker")
+        self._factory: subprocess.Popen[bytes] | None = None
+        self._factory_lock = threading.Lock()
         self._lock = threading.Lock()
         self._workers: set[_Worker] = set()
         self._is_closed = False
@@ -252,10 +179,13 @@ class VerifierPool:
     ) -> list[Future[Verdict]]:
         """Do the same as ``grade_many``, as a future per item."""
         self._check_open()
-        return [
-            self._submit(item, name)
-            for item, name in zip(items, ids or [""] * len(items), strict=True)
-        ]
+        names = ids or [""] * len(items)
+        return [self._submit(item, name) for item, name in zip(items, names, strict=True)]
+
+    def check(self) -> None:
+        """Import what a grade needs; ``VerifierError`` says why that failed."""
+        with self._factory_lock:
+            self._start_factory()
 
     def close(self) -> None:
         """Kill the processes and fail what is still waiting; safe to call twice."""
@@ -264,7 +194,8 @@ class VerifierPool:
             for worker in self._workers:
                 worker.kill()
         self._threads.shutdown()
-        self._factory.close()
+        with self._factory_lock:
+            self._end_factory()
 
     def __enter__(self) -> VerifierPool:
         return self
@@ -277,7 +208,7 @@ class VerifierPool:
             raise VerifierError("the verifier pool is closed; make a new one to grade")
 
     def _submit(self, item: Item, name: str) -> Future[Verdict]:
-        verdict = quick_grade(item, self._options) if self._is_quick_known else None
+        verdict = quick_grade(item, self._options) if self._grade_path == _GRADE else None
         if verdict is None:
             return self._threads.submit(self._run, item, name)
         decided: Future[Verdict] = Future()
@@ -285,49 +216,103 @@ class VerifierPool:
         return decided
 
     def _run(self, item: Item, name: str) -> Verdict:
-        """Make one grade, in a slot and in a process of its own."""
-        with contextlib.ExitStack() as slot:
-            slot.enter_context(self._slots)
-            self._check_open()
-            worker = self._factory.start_worker()
-            try:
-                with self._lock:
-                    self._workers.add(worker)
-                    if self._is_closed:
-                        worker.kill()
-                verdict, why = self._grade(worker, item, slot)
-            finally:
-                with self._lock:
-                    self._workers.discard(worker)
-                worker.reap()
+        """Make one grade in a process of its own."""
+        self._check_open()
+        worker = self._start_worker()
+        try:
+            with self._lock:
+                self._workers.add(worker)
+                if self._is_closed:
+                    worker.kill()
+            verdict, why = self._grade(worker, item)
+        finally:
+            with self._lock:
+                self._workers.discard(worker)
+            worker.reap()
         if verdict.is_ungraded:  # perhaps killed by close(), not by the grade
             self._check_open()
         return _logged(verdict, name, why)
 
-    def _grade(
-        self, worker: _Worker, item: Item, slot: contextlib.ExitStack
-    ) -> tuple[Verdict, str]:
+    def _grade(self, worker: _Worker, item: Item) -> tuple[Verdict, str]:
         """Return one verdict, and why there is none."""
-        late_s = min(_LATE_S, self._timeout_s)
         try:
-            worker.line.send(item, time.monotonic() + self._wall_s)
-            try:
-                answer = worker.receive(late_s, late_s * self._options.wall_factor)
-            except TimeoutError:
-                slot.close()  # the next grade may begin
-                answer = worker.receive(self._timeout_s, self._wall_s)
-            if "raised" in answer:
-                return Verdict(0.0, "error"), answer["raised"]
-            return Verdict(*answer["verdict"]), "the grade says so"
+            answer = worker.ask(item, self._timeout_s, self._wall_s)
+            if isinstance(answer, str):
+                return Verdict(0.0, "error"), answer
+            return Verdict(*answer), "the grade says so"
         except TimeoutError:
             return Verdict(0.0, "timeout"), (
                 f"no verdict after {worker.cpu_s():.1f} s of processor time (limit "
                 f"{self._timeout_s:g} s, {self._wall_s:g} s on the wall)"
             )
-        except PeerDied as died:
-            return Verdict(0.0, "error"), f"its process (pid {worker.pid}) {str(died) or 'died'}"
-        except (LookupError, TypeError):  # a grade that wrote into the socket
+        except (OSError, EOFError):
+            return Verdict(0.0, "error"), f"its process (pid {worker.pid}) died"
+        except (ValueError, RecursionError, TypeError):  # a grade that wrote into the socket
             return Verdict(0.0, "error"), f"its process (pid {worker.pid}) sent no verdict"
+
+    def _start_worker(self) -> _Worker:
+        with self._factory_lock:
+            self._start_factory()
+            deadline = time.monotonic() + _START_LIMIT_S
+            ours, theirs = socket.socketpair()
+            try:
+                with theirs:
+                    self._factory_end.settimeout(_START_LIMIT_S)
+                    socket.send_fds(self._factory_end, [b"fork"], [theirs.fileno()])
+                pid = _receive(self._factory_end, lambda: deadline - time.monotonic())
+                return _Worker(ours, pid)
+            except (OSError, EOFError) as problem:
+                ours.close()  # a worker that is already there ends with it
+                self._end_factory()
+                raise VerifierError(
+                    f"no grading process: {problem!r}; free memory or processes"
+                ) from problem
+
+    def _start_factory(self) -> None:
+        """Start the process that forks the others, where there is none; wait for its imports."""
+        if self._factory is not None and self._factory.poll() is None:
+            return
+        self._end_factory()
+        self._factory_end, theirs = socket.socketpair()
+        arguments = [str(theirs.fileno()), self._grade_path, str(os.getpid())]
+        arguments.append(json.dumps(asdict(self._options)))
+        python_path = [str(_SOURCE_ROOT), os.environ.get("PYTHONPATH", "")]
+        environment = {
+            # One grade computes on one core, and a fork has no threads of a library.
+            "OMP_NUM_THREADS": "1",
+            "OPENBLAS_NUM_THREADS": "1",
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join(filter(None, python_path)),
+            # The working folder of a Ray actor may hold files that shadow modules.
+            "PYTHONSAFEPATH": "1",
+        }
+        with theirs:
+            self._factory = subprocess.Popen(
+                [sys.executable, "-m", "recipe.verify.worker_process", *arguments],
+                stdin=subprocess.DEVNULL,
+                pass_fds=(theirs.fileno(),),
+                env=environment,
+                # Ctrl-C in a terminal goes to the whole process group; this leaves it.
+                start_new_session=True,
+            )
+        deadline = time.monotonic() + _START_LIMIT_S
+        try:
+            failed = _receive(self._factory_end, lambda: deadline - time.monotonic())
+        except TimeoutError:
+            failed = f"no answer within {_START_LIMIT_S:g} s"
+        except (OSError, EOFError):
+            failed = f"it ended with exit code {self._factory.wait()}"
+        if failed:
+            self._end_factory()
+            path = self._options.function_path or self._grade_path
+            raise VerifierError(f"a grading process cannot import {path}: {failed}; see stderr")
+
+    def _end_factory(self) -> None:
+        factory, self._factory = self._factory, None
+        if factory is not None:
+            factory.kill()
+            factory.wait()
+            self._factory_end.close()
 
 
 def _logged(verdict: Verdict, name: str, why: str) -> Verdict:

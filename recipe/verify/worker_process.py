@@ -1,11 +1,11 @@
 """What runs inside the verifier's processes: a worker factory, and the workers that it forks.
 
 The factory is started as a plain program, so it inherits no threads, locks, GPU context or signal
-handlers from a trainer. It imports the grade function, sends ``{"failed": ""}`` or why it did, and
+handlers from a trainer. It imports the grade function, sends nothing or why that failed, and
 forks a worker for every socket it is sent, whose number it answers; it has one thread, so a fork is
 a whole copy. A worker makes one grade and ends, and the factory never sees a response: what a grade
 leaves behind in its process is gone with it. A worker reads an ``Item`` as a line of JSON, and
-writes ``{"verdict": [...]}`` or ``{"raised": "..."}``.
+writes the fields of a ``Verdict``, or what was raised.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ def main(socket_fd: int, grade_path: str, parent_pid: int, options: str) -> None
         chosen = GradeOptions(**json.loads(options))
         grade = _load(grade_path, chosen)
     except BaseException as problem:  # a user's module may raise anything
-        _send(factory, {"failed": _told(problem)})
+        _send(factory, _told(problem))
         raise
-    _send(factory, {"failed": ""})
+    _send(factory, "")
     while True:
         message, descriptors, _, _ = socket.recv_fds(factory, 1 << 10, 1)
         if not message:
@@ -92,10 +92,10 @@ def _work(channel: socket.socket, grade: Any, options: GradeOptions) -> None:
         request = lines.readline()
         if request:
             try:
-                message = {"verdict": astuple(grade(Item(*json.loads(request)), options))}
+                message = astuple(grade(Item(*json.loads(request)), options))
             except BaseException as problem:  # noqa: BLE001 - the last frame of a grade: report it
                 traceback.print_exc()
-                message = {"raised": _told(problem)}
+                message = _told(problem)
             _send(channel, message)
             lines.readline()
     os._exit(0)

@@ -9,23 +9,23 @@ from __future__ import annotations
 
 import builtins
 import functools
+import json
+import os
+import sys
 from collections import Counter
 
 from recipe.verify.programs import tests as written
+from recipe.verify.programs.candidate import Channel, PeerEnded, Unsupported, decode, encode
 from recipe.verify.programs.sandbox import attempt, confine_self
 from recipe.verify.programs.tests import Tests, Unrunnable
-from recipe.verify.programs.wire import Channel, PeerEnded, Unsupported, decode, encode
 
 TYPE_CHECKING = False  # as typing.TYPE_CHECKING, without the import
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any
 
-STARTED, ENDED = "started", "ended"
+ENDED = "ended"
 _MAX_DETAIL_CHARS = 1000
-# Python fails on odd arguments of the Unicode errors, and ends loops and generators with others.
-_NOT_RAISED = (UnicodeEncodeError, UnicodeDecodeError, UnicodeTranslateError, BaseExceptionGroup)
-_NOT_RAISED += (StopIteration, StopAsyncIteration)
 
 
 class Remote:
@@ -116,19 +116,18 @@ class Remote:
 
 def _exception(reply: dict[str, Any]) -> Exception:
     """Return what the program raised, as one of Python's own exceptions."""
-    kinds = [getattr(builtins, name) for name in reply["raised"]]
-    known = [each for each in kinds if issubclass(each, Exception) and each not in _NOT_RAISED]
-    kind = known[0] if known else Exception
-    is_exact = known and kind is kinds[0] and reply["args"] is not None
-    error, _ = attempt(lambda: kind(*decode(reply["args"]))) if is_exact else (None, None)
-    return error or kind(str(reply["text"]))
+    for name in reply["raised"]:
+        kind = getattr(builtins, name)
+        # Python ends loops and generators with some; others cannot be made of a text.
+        if issubclass(kind, Exception) and kind not in (StopIteration, StopAsyncIteration):
+            error, _ = attempt(kind, str(reply["text"]))
+            if error is not None:
+                return error
+    return Exception(str(reply["text"]))
 
 
-def grade(channel: Channel, source: str, text: str, tell: Callable[[str], None]) -> tuple[str, str]:
-    """Return reason (``ENDED``: the program ended too early) and detail.
-
-    ``STARTED`` is told before the program's text is sent to its process.
-    """
+def grade(channel: Channel, source: str, text: str) -> tuple[str, str]:
+    """Return reason (``ENDED``: the program ended too early) and detail."""
     try:
         tests = Tests(text)
     except Unrunnable as error:
@@ -138,7 +137,6 @@ def grade(channel: Channel, source: str, text: str, tell: Callable[[str], None])
             f"{problem}: the tests import what is not there; they may import Python's own"
             " library, and take what the program defines by its name alone"
         )
-    tell(STARTED)
     remote, began, passed = Remote(channel), Counter[int](), Counter[int]()
 
     def step(at: tuple[int, bool]) -> None:
@@ -195,13 +193,15 @@ def _shown(problem: BaseException, text: str) -> str:
     return shown[:_MAX_DETAIL_CHARS].encode("utf-8", "replace").decode()
 
 
-def main(control: str, descriptor: str, *limits: str) -> None:
-    """Read one request and send one verdict; ``limits`` are those of ``confine_self``."""
-    runner, channel = Channel(int(control)), Channel(int(descriptor))
+def main(descriptor: str, *limits: str) -> None:
+    """Read a request and write a verdict; ``limits`` are those of ``confine_self``."""
+    channel, request = Channel(int(descriptor)), json.load(sys.stdin)
+    out = open(os.dup(1), "w")  # noqa: SIM115
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what the tests print is no verdict
     problem = confine_self(*limits)
     hello, _ = attempt(channel.receive)
-    if problem or hello != {"confined": True}:
-        runner.send(("error", f"the sandbox: {problem or hello}"))
-    else:
-        request = runner.receive()
-        runner.send(grade(channel, request["source"], request["tests"], runner.send))
+    verdict = "error", f"the sandbox: {problem or hello}"
+    if not problem and hello == {"confined": True}:
+        verdict = grade(channel, request["source"], request["tests"])
+    json.dump(verdict, out)
+    out.close()

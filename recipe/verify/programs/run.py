@@ -9,19 +9,18 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import json
 import logging
 import os
 import signal
 import socket
 import subprocess
 import sys
-import time
 from pathlib import Path
-from typing import NamedTuple, cast
+from typing import Any, NamedTuple
 
-from recipe.verify.line import Line, PeerDied
 from recipe.verify.options import GradeOptions, Isolation
-from recipe.verify.programs.asserts import ENDED, STARTED
+from recipe.verify.programs.asserts import ENDED
 from recipe.verify.programs.blocks import code_block
 from recipe.verify.programs.sandbox import available_layers
 from recipe.verify.programs.tests import setup_of
@@ -49,7 +48,6 @@ _NEEDED: dict[Isolation, set[str]] = {
 _CRASHES = (-signal.SIGSEGV, -signal.SIGABRT, -signal.SIGBUS)
 # The kernel counts ticks for the limit, and exactly for the usage: they differ somewhat.
 _USED_UP = 0.8
-_IDLE, _LATE, _LOST = "idle", "late", "lost"
 
 
 class Outcome(NamedTuple):
@@ -75,9 +73,9 @@ def grade_program(item: Item, options: GradeOptions) -> Verdict:
     """Run the program and its asserts; ends within ``options.program_wall_s``, about.
 
     ``wrong`` is a failed assert or any exception; ``unsupported`` that something other than plain
-    data had to be passed; ``too_slow`` a program that used its processor time up, or waits for
-    nothing; ``timeout`` means that the machine gave it too little of the processor; ``error`` that
-    the sandbox failed, or that the asserts cannot be run or decide.
+    data had to be passed; ``too_slow`` a program that used its processor time up; ``timeout``
+    that it waits, or got too little of the processor; ``error`` that the sandbox failed, or that
+    the asserts cannot be run or decide.
     """
     if verdict := quick_verdict(item):
         return verdict
@@ -117,87 +115,66 @@ def run_program(
         )
     wall_s, cpu_s = options.program_wall_s, options.program_cpu_s
     limits = [str(cpu_s), str(options.program_memory_mib), ",".join(layers)]
-    processes: list[subprocess.Popen[bytes]] = []
-    with contextlib.ExitStack() as stack:
-        control, far_control = (stack.enter_context(end) for end in socket.socketpair())
-        left, right = (stack.enter_context(end) for end in socket.socketpair())
-        try:
-            processes.append(_start("candidate", [right], limits))
-            processes.append(_start("asserts", [far_control, left], limits))
-            for end in (far_control, left, right):  # so that the end of a process is seen
-                end.close()
-            request = {"source": setup_of(tests) + source, "tests": tests}
-            reason, detail = _receive(Line(control), request, wall_s, processes)
-        except OSError as problem:
-            reason, detail = "error", f"no process can be started: {problem}"
-        finally:
-            used_s = [_end(process) for process in processes]
-    if reason in (_LATE, _IDLE):
-        reason = "timeout" if reason == _LATE else "too_slow"
-        detail = f"no verdict in {wall_s:g} s"
-    elif reason in (ENDED, _LOST):
-        if max(used_s) >= _USED_UP * cpu_s:
-            return Outcome("too_slow", "out of processor time")
-        is_crash = processes[1].returncode in _CRASHES
-        reason = "wrong" if reason == ENDED or is_crash else "error"
-    return Outcome(cast(Reason, reason), detail)
-
-
-def _receive(
-    line: Line, request: object, wall_s: float, processes: list[subprocess.Popen[bytes]]
-) -> tuple[str, str]:
-    """Return a verdict's reason and detail; ``_IDLE``, ``_LATE``, ``_LOST`` where none came."""
-    has_started = False
-    deadline = time.monotonic() + wall_s
+    request = json.dumps({"source": setup_of(tests) + source, "tests": tests}).encode()
+    left, right = socket.socketpair()
     try:
-        line.send(request, deadline)
-        while (message := line.receive(deadline)) == STARTED:
-            has_started = True
-        return message
-    except TimeoutError:
-        return (_IDLE if has_started and _slept(processes, wall_s) else _LATE), ""
-    except PeerDied:
-        return _LOST, "the process of the asserts ended"
+        with (
+            left,
+            right,
+            _Process("asserts", left, limits, subprocess.PIPE) as asserts,
+            _Process("candidate", right, limits, subprocess.DEVNULL) as program,
+        ):
+            left.close()  # so that each process sees the end of the other
+            right.close()
+            told, _ = asserts.communicate(request, wall_s)
+    except subprocess.TimeoutExpired:
+        return Outcome("timeout", f"no verdict in {wall_s:g} s")
+    except OSError as problem:
+        return Outcome("error", f"no process can be started: {problem}")
+    if told:
+        reason, detail = json.loads(told)
+    elif asserts.returncode in _CRASHES:
+        reason, detail = ENDED, "the process of the asserts crashed"
+    else:
+        reason, detail = "error", "the process of the asserts ended"
+    if asserts.returncode == -signal.SIGXCPU or (
+        reason == ENDED and program.used_s >= _USED_UP * cpu_s
+    ):
+        return Outcome("too_slow", "out of processor time")
+    return Outcome("wrong" if reason == ENDED else reason, detail)
 
 
-def _slept(processes: list[subprocess.Popen[bytes]], wall_s: float) -> bool:
-    """Return whether the processes slept most of the time, by the kernel's count.
+class _Process(subprocess.Popen[bytes]):
+    """A process of the sandbox, killed and waited for at the end of its context.
 
-    Otherwise they ran or waited for a processor: the machine gave them too little of it. Until the
-    program has begun they may wait for a disk; later a program can choose to.
+    Attributes:
+        used_s: Processor time, once it was killed.
     """
-    try:
-        told = [Path(f"/proc/{each.pid}/schedstat").read_text().split() for each in processes]
-    except OSError:
-        return False
-    return sum(int(ns) for each in told for ns in each[:2]) / 1e9 < wall_s / 2
 
+    used_s = 0.0
 
-def _start(name: str, sockets: list[socket.socket], limits: list[str]) -> subprocess.Popen[bytes]:
-    descriptors = [end.fileno() for end in sockets]
-    return subprocess.Popen(
-        # -S, -s, -P: no site packages, no folder of the user's, no working folder.
-        [sys.executable, "-S", "-s", "-P", "-c", _START.format(name)]
-        + [str(_ROOT), *map(str, descriptors), *limits, str(os.getpid())],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        pass_fds=descriptors,
-        cwd="/",
-        env=_ENVIRONMENT,
-        start_new_session=True,
-    )
+    def __init__(self, name: str, end: socket.socket, limits: list[str], stream: int) -> None:
+        super().__init__(
+            # -S, -s, -P: no site packages, no folder of the user's, no working folder.
+            [sys.executable, "-S", "-s", "-P", "-c", _START.format(name), str(_ROOT)]
+            + [str(end.fileno()), *limits, str(os.getpid())],
+            stdin=stream,
+            stdout=stream,
+            stderr=subprocess.DEVNULL,
+            pass_fds=[end.fileno()],
+            cwd="/",
+            env=_ENVIRONMENT,
+            start_new_session=True,
+        )
 
-
-def _end(process: subprocess.Popen[bytes]) -> float:
-    """Kill a process, wait for its end, and return the processor time that it used.
-
-    Its exit code would not tell: a program may end itself with the signal of the limit.
-    """
-    # The sandbox lets it start no other, so this one is the whole tree; where there is no
-    # sandbox the session is all that can be found.
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
-    _, status, usage = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    return usage.ru_utime + usage.ru_stime
+    def __exit__(self, *raised: Any) -> None:
+        if self.returncode is None:
+            # The sandbox lets it start no other, so this one is the whole tree; where there is no
+            # sandbox the session is all that can be found.
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self.pid, signal.SIGKILL)
+            # Its exit code would not tell: a program may end itself with the signal of the limit.
+            _, status, usage = os.wait4(self.pid, 0)
+            self.returncode = os.waitstatus_to_exitcode(status)
+            self.used_s = usage.ru_utime + usage.ru_stime
+        super().__exit__(*raised)

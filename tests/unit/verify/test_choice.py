@@ -86,14 +86,14 @@ def test_choice_never_needs_a_process():
     assert quick_grade(item) == grade(item) == Verdict(1.0, "correct", "C", "letter")
 
 
-# Words, quantities, formulas, prices, signs, logic, an option of two lines, ten letters.
+# Words, quantities, formulas, prices, signs, logic, ten letters.
 OPTIONS = (
     "12 cm|-12 cm|12 m|1.2 cm|12.5 cm|120 cm|0.12 cm|-1.2 cm|21 cm|2 cm",
     "$x^2$|$x^3$|$\\frac{x}{2}$|\\sqrt{2}|2^{-3}|3 × 10^8 m/s|$\\alpha + 1$|(0, 1)|{1, 2}|x^{2} y",
     "$1,400.00|$14.00|.04 per mile|50%|-15.88 cal/deg|- 3.5 cal/deg|98.6°|45 °C|1/2|0.5",
     "Yes, as it's late.|No, as it's late.|A diet high in calcium|Both a and b|None|Neither",
     "the mitochondria|the ribosome (60S)|Steyn (2003)|Na+ and K+ ions|vitamin B|Ca2+|He is B. Lee",
-    "~P|P|P ∨ Q|P ⊃ ~Q|I only|II only|I and II|Options D and E|one\nof two lines|Zürich & Bern",
+    "~P|P|P ∨ Q|P ⊃ ~Q|I only|II only|I and II|Options D and E|one of two lines|Zürich & Bern",
 )
 HEADS = ("{}. ", "({}) ", "{}) ", "{}: ", "**{}.** ", r"\textbf{{({})}} ", "- {}. ")
 

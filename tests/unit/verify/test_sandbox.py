@@ -61,25 +61,10 @@ def test_an_endless_loop_ends_with_its_processor_time(before):
     assert outcome == program.Outcome("too_slow", "out of processor time")
 
 
-@pytest.mark.parametrize(
-    ("source", "reason"),
-    [
-        ("import time\ntime.sleep(600)", "too_slow"),
-        ("import time\ndef f(x):\n    while True:\n        time.sleep(0.05)", "too_slow"),
-        ("import signal\ndef f(x):\n    signal.pause()", "too_slow"),
-        ("import os\ndef f(x):\n    os.kill(os.getpid(), 19)", "too_slow"),
-        ("import time\ntime.sleep(0.75)\nwhile True:\n    pass", "too_slow"),
-        # It has something to do yet, as on a machine that gave it no time.
-        ("def f(x):\n    while True:\n        pass", "timeout"),
-    ],
-    ids=[
-        *("asleep", "asleep again and again", "waiting for a signal", "stopped by itself"),
-        *("asleep till near the end", "inside a call"),
-    ],
-)
-def test_a_program_ends_with_its_wall_time(source, reason):
+@pytest.mark.parametrize("source", ["import time\ntime.sleep(600)", "def f(x):\n    while True: 1"])
+def test_a_program_ends_with_its_wall_time(source):
     outcome = run(source, program_wall_s=1.0)
-    assert outcome == program.Outcome(reason, "no verdict in 1 s")
+    assert outcome == program.Outcome("timeout", "no verdict in 1 s")
 
 
 @BOTH_WAYS

@@ -142,7 +142,7 @@ from recipe.verify.pool import VerifierPool
 pool = VerifierPool(2, 600.0, grade_path=sys.argv[1])
 pool.submit([Item("spin inside C", "")])
 while not pool._workers: pass
-print(pool._factory._process.pid, *(worker.pid for worker in pool._workers), flush=True)
+print(pool._factory.pid, *(worker.pid for worker in pool._workers), flush=True)
 import time; time.sleep(600)
 """
     parent = run_script(script, grade_path)
@@ -210,14 +210,3 @@ def test_files_of_the_working_folder_shadow_no_module_of_a_grade(grade_path, tmp
     monkeypatch.chdir(folder)
     with VerifierPool(1, grade_path=grade_path) as pool:
         assert reasons(pool.grade_many_blocking([Item("a", "a")])) == ["correct"]
-
-
-def test_a_late_grade_leaves_its_slot_to_the_next_one(grade_path):
-    """One slot: what spins has it for half a second, and the second grade after that."""
-    options = GradeOptions(wall_factor=40.0)
-    with VerifierPool(1, 600.0, options=options, grade_path=grade_path) as pool:
-        [hung] = pool.submit([Item("spin inside C", "")])
-        wait_for(lambda: pool._workers)
-        [sound] = pool.submit([Item("a", "a")])
-        verdict = sound.result(timeout=60)
-        assert verdict.reason == "correct" and not hung.done()

@@ -41,7 +41,7 @@ from recipe.run.devices import check_loggers, check_machine
 from recipe.run.errors import ConfigError, VerifierError
 from recipe.run.paths import TRAIN, VAL
 from recipe.run.resume import check_folder, check_run_folder, check_same_run, resumed_step
-from recipe.verify.pool import WorkerFactory
+from recipe.verify.pool import VerifierPool
 
 _ENGINES, _VERLS_SEED = f"{ROLLOUT}.seed", 42
 _SPACING = 1024  # above the number of replicas, each of which adds its own
@@ -149,13 +149,11 @@ def check_reward(config: DictConfig, settings: HintSettings) -> None:
     options = grade_options(settings.verify, config)
     if not options.function_path:
         return
-    factory = WorkerFactory(options)
-    try:
-        factory.check()
-    except VerifierError as problem:
-        raise ConfigError(f"{FUNCTION}.path={options.function_path}: {problem}") from problem
-    finally:
-        factory.close()
+    with VerifierPool(options=options) as pool:
+        try:
+            pool.check()
+        except VerifierError as problem:
+            raise ConfigError(f"{FUNCTION}.path={options.function_path}: {problem}") from problem
 
 
 def check_teacher(config: DictConfig, method: Method, settings: HintSettings) -> list[str]:
