@@ -50,10 +50,6 @@ class Engine:
         """Return a given text as a response: its tokens and the end of its turn."""
         return Response([0] * len(text.split()), [], text, is_truncated=False, is_given=True)
 
-    def continuation(self, prompt_ids: Sequence[int], response: Response) -> str:
-        """Return the text of a response without the beginning that its prompt contains."""
-        return response.text
-
     async def grade(self, problem: Problem, responses_G: list[Response]) -> list[Verdict]:
         """Grade responses to one problem, in order."""
         raise NotImplementedError(f"{type(self).__name__} grades nothing")

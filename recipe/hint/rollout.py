@@ -211,8 +211,7 @@ class PromptRollout:
         """Return the response with the beginning that its prompt already contains."""
         if not branch.prompt.prefill:
             return response
-        rest = self._engine.continuation(branch.prompt_ids_T, response)
-        return replace(response, text=branch.prompt.prefill + rest)
+        return replace(response, text=branch.prompt.prefill + response.text)
 
     async def _responses(
         self, request: Sample, branches: Sequence[_Branch], rows: range

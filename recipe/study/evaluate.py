@@ -104,7 +104,7 @@ def preflight_evaluation(config: DictConfig, argv: Sequence[str] = ()) -> list[s
         with_files.actor_rollout_ref.model.path = str(folder)
     model = load_model(with_files, has_weights=has_weights)
     lengths = inputs.check_lengths(config, model, val=files)
-    inputs.check_conversations(config, method, model, read_texts(settings), files)
+    inputs.check_turns(config, method, model, lengths, files[0])
     config.actor_rollout_ref.model.path = served
     check_settings_unchanged(evaluation_folder(config), evaluation_settings(config))
     preflight.seed_engines(given, config, argv)

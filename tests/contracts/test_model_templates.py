@@ -1,5 +1,8 @@
 """What the checks before a start say of a model's chat template and of its stops."""
 
+from functools import partial
+from types import SimpleNamespace
+
 import pyarrow.parquet as pq
 import pytest
 from omegaconf import OmegaConf
@@ -8,9 +11,8 @@ from transformers import AutoConfig, GenerationConfig
 
 from recipe.hint.adapter.chat_template import Renderer
 from recipe.hint.adapter.preflight import inputs
-from recipe.hint.adapter.preflight.inputs import check_conversations
+from recipe.hint.adapter.preflight.inputs import Lengths
 from recipe.hint.adapter.preflight.inputs import load_model as read_model
-from recipe.hint.prompt import Texts
 from recipe.hint.settings import build_method, settings_of
 from recipe.problems.columns import make_row, write_rows
 from recipe.run.errors import ConfigError
@@ -47,19 +49,6 @@ def load(composed, folders):
     return load
 
 
-def test_a_template_that_writes_the_date_is_said_to_until_the_date_is_fixed(load):
-    [warning] = load("llama32")[1].warnings
-    assert "today's date into every prompt" in warning
-    option = warning.split(" with ")[1]
-    assert option == "+data.apply_chat_template_kwargs.date_string='26 Jul 2024'"
-    model = load("llama32", option)[1]
-    assert model.warnings == ()
-    text = model.renderer.tokenizer.apply_chat_template(
-        [{"role": "user", "content": "x"}], tokenize=False, **model.renderer.options
-    )
-    assert "Today Date: 26 Jul 2024" in text
-
-
 def test_a_response_that_vllm_would_not_stop_is_said_with_the_token_to_add(load):
     _, model = load("gemma3", stops=(1,))
     [warning] = model.warnings
@@ -67,10 +56,8 @@ def test_a_response_that_vllm_would_not_stop_is_said_with_the_token_to_add(load)
     assert "add 106 to eos_token_id in" in warning
 
 
-def test_a_refused_system_turn_is_folded_in_every_count_and_said_once(load):
-    config, model = load("gemma2")
-    [warning] = model.warnings
-    assert "refuses a system turn" in warning
+def test_a_refused_system_turn_is_folded_in_every_count(load):
+    _, model = load("gemma2")
     turns = [{"role": "system", "content": "Box it."}, {"role": "user", "content": "1+1?"}]
     folded = [{"role": "user", "content": "Box it.\n\n1+1?"}]
     assert model.count_tokens([turns]) == model.count_tokens([folded])
@@ -97,24 +84,16 @@ def test_verls_filter_that_would_drop_such_rows_without_a_word_is_refused(load, 
         inputs.check_lengths(config, model, val=val)
 
 
-@pytest.mark.parametrize("is_dropped", [True, False])
-def test_a_prompt_that_verls_filter_drops_needs_no_room_for_its_later_turns(
-    load, tmp_path, is_dropped
+@pytest.mark.parametrize(("prompt_length", "is_refused"), [(111, True), (112, False)])
+def test_the_longest_prompt_that_is_not_dropped_needs_room_for_a_second_turn(
+    load, prompt_length, is_refused
 ):
-    """Of one row of 9 words and one of 3,000; a prompt may have 64 tokens, a later one 1,500."""
-    path = tmp_path / "rows.parquet"
-    texts = ("What is one and one, as a number?", "and " * 3000)
-    rows = [make_row(text, "2", solution="Count.", row_id=text[:8]) for text in texts]
-    write_rows(rows, str(path))
-    given = ["trainer.method=score", f"data.val_files={path}", "data.max_prompt_length=128"]
-    given.append(f"data.filter_overlong_prompts={is_dropped}")
-    config, model = load("qwen25", *given)
-    config.actor_rollout_ref.rollout.prompt_length = 1500
-    files = inputs.read_files(config, "data.val_files")
-    settings = settings_of(config)
-    method = build_method(config.trainer, settings)
-    if is_dropped:
-        check_conversations(config, method, model, Texts(), files)
-        return
-    with pytest.raises(ConfigError, match=r"prompt_length=1500 does not hold every turn"):
-        check_conversations(config, method, model, Texts(), files)
+    given = [f"actor_rollout_ref.rollout.prompt_length={prompt_length}", "trainer.method=score"]
+    config, model = load("qwen25", *given, "data.max_response_length=48")
+    method = build_method(config.trainer, settings_of(config))
+    some = SimpleNamespace(problems=[SimpleNamespace(messages=[{"role": "user", "content": "?"}])])
+    check = partial(inputs.check_turns, config, method, model, Lengths(longest_prompt=64), some)
+    if is_refused:
+        pytest.raises(ConfigError, check).match("may have 112 tokens")
+    else:
+        check()

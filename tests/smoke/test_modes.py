@@ -74,21 +74,9 @@ def test_the_settings_of_separate_devices_pass_the_preflight(check):
     assert check(*SEPARATE, *adapter) is None
 
 
-@pytest.mark.parametrize(
-    ("wrong", "says"),
-    [
-        (f"{ROLLOUT}.nnodes=0", r"rollout\.nnodes=0: separate_async needs devices"),
-        (f"{TRANSFER}.backend=naive", r"backend=naive .* give .*backend=nccl, .*laptop\.transfer"),
-        (f"{TRANSFER}.custom_backend_module=null", r"custom_backend_module=None cannot"),
-        # 8 prompts in 2 updates are 4 each; updates of 2 would be 4.
-        (f"{MINI}=2", r"must be the 4 prompts between"),
-        (f"{ROLLOUT}.n_gpus_per_node=null", r"rollout\.n_gpus_per_node=None"),
-        ("actor_rollout_ref.model.lora_rank=8", r"lora\.merge=False .* without its adapter"),
-    ],
-)
-def test_separate_devices_that_cannot_work_are_refused(check, wrong, says):
-    with pytest.raises(ConfigError, match=says):
-        check(*SEPARATE, wrong)
+def test_an_adapter_that_would_not_reach_separate_devices_is_refused(check):
+    with pytest.raises(ConfigError, match=r"lora\.merge=False .* without its adapter"):
+        check(*SEPARATE, "actor_rollout_ref.model.lora_rank=8")
 
 
 @pytest.mark.parametrize(

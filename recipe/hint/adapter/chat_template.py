@@ -136,11 +136,6 @@ def refuses_system(tokenizer: Any, options: Mapping[str, Any]) -> bool:
     return False
 
 
-def unfixed_date(tokenizer: Any, options: Mapping[str, Any]) -> bool:
-    """Return whether the template writes today's date, so that prompts change overnight."""
-    return "strftime_now" in str(tokenizer.chat_template) and "date_string" not in options
-
-
 def end_of_turn(tokenizer: Any, options: Mapping[str, Any]) -> int | None:
     """Return the token that the template puts after a response; ``None`` where it puts none."""
     try:
@@ -150,16 +145,3 @@ def end_of_turn(tokenizer: Any, options: Mapping[str, Any]) -> int | None:
     found = tokenizer(text.rpartition("Response")[2], add_special_tokens=False)["input_ids"]
     # Plain text ends no response.
     return found[0] if found and found[0] in tokenizer.added_tokens_decoder else None
-
-
-def text_after(tokenizer: Any, token_id: int, ids_T: Sequence[int]) -> str:
-    """Return the text of tokens as it reads after another one.
-
-    By themselves they may lose a space: SentencePiece's decoders take off a text's first one.
-    """
-    before, whole = tokenizer.batch_decode(
-        [[token_id], [token_id, *ids_T]], skip_special_tokens=True
-    )
-    if whole.startswith(before):
-        return whole[len(before) :]
-    return tokenizer.decode(ids_T, skip_special_tokens=True)  # a character in two tokens

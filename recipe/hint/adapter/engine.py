@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from omegaconf import DictConfig
 
-from recipe.hint.adapter.chat_template import Renderer, refuses_system, text_after
+from recipe.hint.adapter.chat_template import Renderer, refuses_system
 from recipe.hint.adapter.group_client import GroupClient, PartialResponse, Sampling
 from recipe.hint.adapter.rewards import build_grader, overlong_of
 from recipe.hint.engine import Engine
@@ -81,9 +81,6 @@ class VllmEngine(Engine):
     def given_response(self, text: str) -> Response:
         ids, longest = self._renderer.response(text), self._response_sampling.max_tokens
         return Response(ids[:longest], [], text, len(ids) > longest, is_given=True)
-
-    def continuation(self, prompt_ids: Sequence[int], response: Response) -> str:
-        return text_after(self._tokenizer, prompt_ids[-1], response.token_ids_T)
 
     async def leaks(self, problem: Problem, responses: list[Response]) -> list[bool]:
         equal = graded_equal(self.grader.grade_many)

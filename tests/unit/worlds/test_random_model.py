@@ -11,7 +11,6 @@ from recipe.hint.adapter.chat_template import (
     Renderer,
     end_of_turn,
     refuses_system,
-    unfixed_date,
 )
 from recipe.hint.prompt import Texts, with_hint
 from recipe.hint.schema import Response
@@ -77,12 +76,10 @@ def test_a_hint_is_inserted_behind_the_question_and_nothing_else_changes(
         assert Texts().hint_lead in hinted[len(before + found) : -len(HINT + after.lstrip())]
 
 
-def test_stops_refused_system_turns_and_dates_are_read_from_the_template(family, tokenizer):
+def test_stops_and_refused_system_turns_are_read_from_the_template(family, tokenizer):
     stops = [family.special[name] for name in family.stops]
     assert end_of_turn(tokenizer, {}) in stops and tokenizer.eos_token_id == stops[0]
     assert refuses_system(tokenizer, {}) == (family.model_type == "gemma2")
-    assert unfixed_date(tokenizer, {}) == (family.model_type == "llama")
-    assert not unfixed_date(tokenizer, {"date_string": "26 Jul 2024"})
 
 
 def test_thoughts_of_earlier_responses_are_left_out_and_thinking_can_be_off():

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,21 +10,10 @@ from typing import Any
 from jinja2 import TemplateError
 from omegaconf import DictConfig, OmegaConf
 
-from recipe.hint.adapter.chat_template import (
-    BREAK,
-    Renderer,
-    end_of_turn,
-    refuses_system,
-    unfixed_date,
-)
-from recipe.hint.engine import Engine
-from recipe.hint.hints.base import TeacherSampling, WrittenText
+from recipe.hint.adapter.chat_template import BREAK, Renderer, end_of_turn, refuses_system
 from recipe.hint.hints.self_generated import hint_request
 from recipe.hint.methods import BASELINE, Method
 from recipe.hint.prompt import Message, Texts
-from recipe.hint.rollout import PromptRollout, RolloutParts
-from recipe.hint.samples import NO_SAMPLES
-from recipe.hint.schema import HintStatus, ProblemState, Response
 from recipe.hint.settings import HintSettings
 from recipe.problems.columns import ProblemFile, check_there, read_file
 from recipe.problems.schema import Problem, complete_sets
@@ -34,13 +21,11 @@ from recipe.run.config import FUNCTION, MODEL_NODE, PROMPT_LENGTH, ROLLOUT, chec
 from recipe.run.errors import ConfigError, DataError, one_line
 from recipe.run.paths import TRAIN, model_folder
 from recipe.verify.answer import unasked_warning
-from recipe.verify.schema import Verdict
 
 MODEL, MAX_MODEL_LEN = f"{MODEL_NODE}.path", f"{ROLLOUT}.max_model_len"
 _TEMPLATE = f"{MODEL_NODE}.custom_chat_template"
 _OPTIONS = "data.apply_chat_template_kwargs"
 _LIMIT, _FILTERS = "data.max_prompt_length", "data.filter_overlong_prompts"
-_MARK = re.compile("\x01([0-9]+)\x02")  # a response and its tokens: no template strips it
 
 
 @dataclass(frozen=True)
@@ -114,13 +99,6 @@ def _warnings(renderer: Renderer, place: str, trust: bool) -> Iterator[str]:
     from verl.utils.model import get_generation_config
 
     tokenizer, options = renderer.tokenizer, renderer.options
-    if renderer.folds_system:
-        yield "the chat template refuses a system turn: such texts stand before the first user's"
-    if unfixed_date(tokenizer, options):
-        yield (
-            "the chat template writes today's date into every prompt, so a run that resumes "
-            f"tomorrow sees other prompts; fix it with +{_OPTIONS}.date_string='26 Jul 2024'"
-        )
     ids = getattr(get_generation_config(place, trust_remote_code=trust), "eos_token_id", None)
     stops = {tokenizer.eos_token_id, *(ids if isinstance(ids, list) else [ids])}
     end = end_of_turn(tokenizer, options)
@@ -283,68 +261,23 @@ def check_rows(
                 )
 
 
-def check_conversations(
-    config: DictConfig, method: Method, model: Model, texts: Texts, files: Sequence[ProblemFile]
+def check_turns(
+    config: DictConfig, method: Method, model: Model, lengths: Lengths, some: ProblemFile
 ) -> None:
-    """Check that the longest conversation fits a prompt, and that the template takes its turns."""
+    """Check that the longest prompt has room for a second turn, and the template takes turns.
+
+    A turn without room is not sampled: such a conversation ends with its first response.
+    """
     if not method.is_multi_turn:
         return
-    problems = [problem for file in files for problem in file.problems]
-    limit = setting(config, PROMPT_LENGTH)
-    listener = _Listener(setting(config, f"{ROLLOUT}.response_length"))
-    counts = model.count_tokens([problem.messages for problem in problems])
-    if setting(config, _FILTERS):  # those above it are dropped
-        counts = [count if count <= setting(config, _LIMIT) else 0 for count in counts]
-    # Instructions are the same for all problems: the longest question makes the longest prompt.
-    longest = problems[max(range(len(problems)), key=counts.__getitem__)]
-    settings = HintSettings(samples=NO_SAMPLES)
-    parts = RolloutParts(method.validation(), None, listener, settings, texts, listener)
-    asyncio.run(PromptRollout(longest, ProblemState(), parts).run("preflight", 0))
-    total = room = 0
-    for messages in listener.heard:
-        plain = [turn | {"content": _MARK.sub("", turn["content"])} for turn in messages]
-        model.check_template(plain)
-        of_responses = sum(
-            int(tokens) for turn in messages for tokens in _MARK.findall(turn["content"])
-        )
-        [tokens] = model.count_tokens([plain])
-        total, room = max((total, room), (tokens + of_responses, of_responses))
+    prompt, response = setting(config, PROMPT_LENGTH), setting(config, f"{ROLLOUT}.response_length")
+    least = lengths.longest_prompt + response
     check(
-        total <= limit,
-        f"{PROMPT_LENGTH}={limit} does not hold every turn of trainer.method="
-        f"{config.trainer.method}: a later prompt may have {total - room} tokens and {room} of "
-        f"earlier responses (data.max_response_length); give {PROMPT_LENGTH}={total} or more",
+        least <= prompt,
+        f"{PROMPT_LENGTH}={prompt} has no room for a second turn of trainer.method="
+        f"{config.trainer.method}: the longest prompt and its response (data.max_response_length) "
+        f"may have {least} tokens, and the method's instructions follow; give more",
     )
-
-
-class _Listener(Engine):
-    """An engine whose responses are marks of their length; it keeps what it is asked to render."""
-
-    group_size = 1
-
-    def __init__(self, response_length: int) -> None:
-        self.sampling = TeacherSampling(max_tokens=response_length)
-        self.heard: list[Sequence[Message]] = []
-
-    def render(self, messages: Sequence[Message], **_: object) -> list[int]:
-        self.heard.append(messages)
-        return []
-
-    async def sample_each(
-        self,
-        prompts: Sequence[Sequence[int]],
-        seeds: Sequence[int],
-        rows: range,
-        max_tokens: int = 0,
-    ) -> list[list[Response]]:
-        most = self.sampling.max_tokens
-        mark = f"\x01{min(max_tokens or most, most)}\x02"
-        return [[Response([0], [0.0], mark, is_truncated=False)] for _ in prompts]
-
-    async def reply(
-        self, messages: Sequence[Message], sampling: TeacherSampling
-    ) -> WrittenText | HintStatus:
-        return WrittenText(f"\x01{sampling.max_tokens}\x02", 0)
-
-    async def grade(self, problem: Problem, responses_G: list[Response]) -> list[Verdict]:
-        return [Verdict(0.0, "wrong")] * len(responses_G)
+    reply = {"role": "assistant", "content": "Response"}
+    later = {"role": "user", "content": "Instruction"}
+    model.check_template([*some.problems[0].messages, reply, later])

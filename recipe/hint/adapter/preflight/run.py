@@ -26,7 +26,6 @@ from recipe.hint.adapter.preflight.settings import (
 from recipe.hint.adapter.rewards import grade_options, overlong_of
 from recipe.hint.command import given_settings
 from recipe.hint.methods import Method
-from recipe.hint.methods.cost import fewest_responses, most_responses
 from recipe.hint.schema import seed_at
 from recipe.hint.settings import (
     HintSettings,
@@ -86,7 +85,7 @@ def preflight(config: DictConfig, argv: Sequence[str]) -> list[str]:
     model = load_model(config)
     hints = (settings, texts) if method.uses_hints else None
     lengths = inputs.check_lengths(config, model, train=train, val=val, hints=hints)
-    inputs.check_conversations(config, method, model, texts, [*train, *val])
+    inputs.check_turns(config, method, model, lengths, val[0])
     inputs.check_rows(config, method, model, train)
 
     steps, epochs = _count_steps(config, train, lengths)
@@ -105,18 +104,11 @@ def preflight(config: DictConfig, argv: Sequence[str]) -> list[str]:
         if Path(file.path).resolve() in trained
     ]
     rollout, trainer = config.actor_rollout_ref.rollout, config.trainer
-    response = config.data.max_response_length
     plays = "without hints"
     if method.is_multi_turn:
         plays = "several turns; validation scores the last"
     elif method.uses_hints:
         plays = f"hint levels up to {method.max_level}, {settings.source}, style {settings.style}"
-    least, most = (
-        sizes.batch * of(method, sizes.group) for of in (fewest_responses, most_responses)
-    )
-    costs = f"{least:,} responses a step, at most {least * response / 1e6:,.3g} M tokens"
-    if most > least:
-        costs += f"; {most:,} and {most * response / 1e6:,.3g} M if none were ever right"
     return [
         f"method    {config.trainer.method}, {plays}",
         f"model     {model.path}, context {model.context} tokens",
@@ -125,7 +117,6 @@ def preflight(config: DictConfig, argv: Sequence[str]) -> list[str]:
         f"batch     {sizes.batch} prompts x {sizes.group} rollouts, mini-batches of "
         f"{sizes.mini} prompts, {steps} steps ({epochs:.1f} epochs)",
         lengths_line(config, lengths, settings),
-        f"cost      {costs}",
         f"sampling  rollouts T={rollout.temperature} top_p={rollout.top_p}; validation "
         f"T={rollout.val_kwargs.temperature} top_p={rollout.val_kwargs.top_p} x "
         f"{rollout.val_kwargs.n} samples",

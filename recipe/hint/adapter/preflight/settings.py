@@ -6,13 +6,9 @@ in a sentence, is left to verl. What merely has no effect is named in one warnin
 
 from __future__ import annotations
 
-import contextlib
-import io
-import warnings
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from hydra.errors import InstantiationException
 from omegaconf import DictConfig
 
 from recipe.hint.methods import Method
@@ -31,7 +27,6 @@ from recipe.run.config import (
     setting,
     world_size,
 )
-from recipe.run.errors import ConfigError, one_line
 
 _ESTIMATOR, _FILTER = "algorithm.adv_estimator", "algorithm.filter_groups.enable"
 _BYPASS = "algorithm.rollout_correction.bypass_mode"
@@ -115,14 +110,6 @@ def check_values(config: DictConfig) -> None:
     )
 
 
-@contextlib.contextmanager
-def _quiet() -> Iterator[None]:
-    """Keep verl's output out of the summary."""
-    with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield
-
-
 def check_sizes(config: DictConfig, sizes: Sizes) -> None:
     """Check what verl asserts on after the first rollouts; ``config`` has the method's models."""
     if is_separate(config):
@@ -131,12 +118,9 @@ def check_sizes(config: DictConfig, sizes: Sizes) -> None:
     told = f"{mini} must be a divisor of {sizes.share}, data.train_batch_size={sizes.batch} / "
     check(sizes.share % sizes.mini == 0, f"{told}parameter_sync_step; both count prompts")
     row = setting(config, PROMPT_LENGTH) + setting(config, f"{ROLLOUT}.response_length")
-    from verl.trainer.ppo.utils import need_critic, need_reference_policy
-
-    with _quiet():
-        uses_reference, uses_critic = need_reference_policy(config), need_critic(config)
+    kl = ("algorithm.use_kl_in_reward", f"{ACTOR}.use_kl_loss")  # for which verl builds a reference
     passes = [(ACTOR, f"{ACTOR}.", "ppo_"), (ACTOR, f"{ROLLOUT}.log_prob_", "")]
-    passes += [(REF, f"{REF}.log_prob_", "")] if uses_reference else []
+    passes += [(REF, f"{REF}.log_prob_", "")] if any(setting(config, each) for each in kl) else []
     for engine, head, kind in passes:
         shared = [setting(config, f"{engine}{part}.{_ULYSSES}") for part in ("", ".fsdp_config")]
         parallel = max(each or 1 for each in shared)
@@ -155,28 +139,13 @@ def check_sizes(config: DictConfig, sizes: Sizes) -> None:
         size = setting(config, name)
         told = f"{name}={size} must divide the {rows} rows that a process holds of a mini-batch"
         check(size and rows % size == 0, f"{told}; give a divisor, or {head}use_dynamic_bsz=true")
-    _check_with_verl(config, uses_reference, uses_critic)
 
 
 def _check_separate(config: DictConfig, sizes: Sizes) -> None:
-    """Check mode separate_async: devices for rollouts alone, and a way for the weights."""
-    transfer = f"{ROLLOUT}.checkpoint_engine"
-    for name in names(ROLLOUT, "nnodes n_gpus_per_node"):
-        told = f"{name}={setting(config, name)}: separate_async needs devices for rollouts alone"
-        check(setting(config, name), told)
-    backend = setting(config, f"{transfer}.backend")
-    module = setting(config, f"{transfer}.custom_backend_module")
-    check(
-        backend != "naive" and (backend != "gloo" or module),
-        f"{transfer}.backend={backend} with custom_backend_module={module} cannot send weights to "
-        f"other devices; give {transfer}.backend=nccl, or on a CPU gloo and "
-        f"{transfer}.custom_backend_module=recipe.laptop.transfer",
-    )
+    """Check what verl would do without a word in mode separate_async; the rest it refuses."""
     if any(setting(config, name) for name in names(MODEL_NODE, "lora_rank lora_adapter_path")):
         why = "with lora_rank in separate_async: verl would send the model without its adapter"
         demand(config, f"{MODEL_NODE}.lora.merge", (True,), why)
-    told = f"{MINI}={sizes.mini} must be the {sizes.share} prompts between two syncs of the weights"
-    check(sizes.mini == sizes.share, f"{told} in separate_async (parameter_sync_step)")
     is_on_gpus = setting(config, "trainer.device") == "cuda"
     if is_on_gpus and sizes.share < sizes.batch and not setting(config, _BYPASS):
         # verl writes the weights that a step began with into the shards, where the next pass must
@@ -186,23 +155,6 @@ def _check_separate(config: DictConfig, sizes: Sizes) -> None:
         demand(config, f"{ACTOR}.fsdp_config.param_offload", (False,), why)
         if world_size(config) > 1:
             demand(config, f"{ACTOR}.strategy", ("fsdp2",), why)
-
-
-def _check_with_verl(config: DictConfig, uses_reference: bool, uses_critic: bool) -> None:
-    """Run verl's own checks."""
-    from verl.utils.config import omega_conf_to_dataclass, validate_config
-
-    refusals = AssertionError, NotImplementedError, TypeError, ValueError, InstantiationException
-    node, critic = config.actor_rollout_ref, [config.critic] * uses_critic
-    try:
-        with _quiet():
-            for each in (node.rollout, node.actor, config.algorithm, *critic):
-                omega_conf_to_dataclass(each)
-            validate_config(config, uses_reference, uses_critic)
-    except refusals as error:
-        raise ConfigError(
-            f"verl refuses a setting: {one_line(error.__cause__ or error)}"
-        ) from error
 
 
 def check_method(config: DictConfig, method: Method, sizes: Sizes) -> None:
