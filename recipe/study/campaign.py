@@ -1,11 +1,12 @@
-"""Make the runs of a campaign: ``main_campaign.py CAMPAIGN.yaml -o DIR [--jobs N] [--only ARM]``.
+"""Make the runs of a campaign: ``main_campaign.py CAMPAIGN.yaml -o DIR [--only ARM]``.
 
 Each run trains, exports the weights of its last step and evaluates them, in DIR/ARM/seed-N. After
 an interruption, run the same command again: finished runs stay, and a run that was killed or failed
 resumes from its newest checkpoint, or starts over if there is none. Then
 ``main_report.py campaign DIR -o results.md`` makes the page.
 
-If a run fails, the others are still made; the exit code is 2, with one line.
+If a run fails, the others are still made; the exit code is 2, with one line. A second command at
+the same time makes runs that the first has not begun.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 from pathlib import Path
@@ -233,73 +234,53 @@ def _quoted(path: Path) -> str:
     return QuotedString(str(path), Quote.single).with_quotes()
 
 
-def make(path: Path, root: Path, num_at_once: int = 1, only: Sequence[str] = ()) -> None:
-    """Make every run of a campaign's file that is not done; one that fails ends no other.
+def make(path: Path, root: Path, only: Sequence[str] = ()) -> None:
+    """Make every run of a campaign's file that is not done, but for those that others work at.
 
     Raises:
-        ConfigError: If a folder holds a run with other settings, or another command works there.
+        ConfigError: If a folder holds a run with other settings.
         HintError: At the end, if some failed; ``campaign.log`` in their folders says why.
     """
     campaign = read_campaign(path)
     plans, failed = campaign.plans(only), dict[str, str]()
+    for plan in campaign.plans():
+        plan.check_made(root)
     root.mkdir(parents=True, exist_ok=True)
-    with claimed(root / ".lock"):
-        for plan in campaign.plans():
-            plan.check_made(root)
-        write_whole(root / CAMPAIGN_FILE, path.read_text(encoding="utf-8"))
-        left = [plan for plan in plans if state_of(plan, root) != "done"]
-        _say(f"{len(plans)} runs, {len(plans) - len(left)} of them done")
-        env = {**os.environ, "PYTHONUNBUFFERED": "1"}
-        if num_at_once > 1:
-            env.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // num_at_once)))
-        _watch([_processes(plan, root, env, failed) for plan in left], num_at_once)
+    write_whole(root / CAMPAIGN_FILE, path.read_text(encoding="utf-8"))
+    left = [plan for plan in plans if state_of(plan, root) != "done"]
+    _say(f"{len(plans)} runs, {len(plans) - len(left)} of them done")
+    for plan in left:
+        try:
+            (root / plan.name).mkdir(parents=True, exist_ok=True)
+            with claimed(root / plan.name / ".campaign.lock"):
+                _make_run(plan, root)
+        except (HintError, OSError, ValueError) as error:  # of this run, which ends no other
+            failed[plan.name] = one_line(error)
+        _say(f"{plan.name}: {failed.get(plan.name, 'done')}")
     if failed:
         shown = ", ".join(f"{name} ({why})" for name, why in failed.items())
         raise HintError(f"{len(failed)} of {len(left)} runs failed: {shown}")
 
 
-def _watch(waiting: list[Iterator[subprocess.Popen]], num_at_once: int) -> None:
-    """Go through the processes of each run, some runs side by side; a signal ends them all."""
-    running: dict[Iterator[subprocess.Popen], subprocess.Popen] = {}
-    with deferred_signals():
-        try:
-            while waiting or running:
-                ready = [run for run, process in running.items() if process.poll() is not None]
-                free = max(0, num_at_once - len(running))
-                ready, waiting = [*ready, *waiting[:free]], waiting[free:]
-                for run in ready:
-                    running.pop(run, None)
-                running |= {run: process for run in ready if (process := next(run, None))}
-                pause(_POLL_S)
-        finally:
-            end_children([*running.values()])
-
-
-def _processes(
-    plan: Plan, root: Path, env: Mapping[str, str], failed: dict[str, str]
-) -> Iterator[subprocess.Popen]:
-    """Yield the process of each step, and go on when it has ended; ``failed`` gets why it ended.
-
-    Ray and verl cannot be started twice in one process.
-    """
+def _make_run(plan: Plan, root: Path) -> None:
+    """Go through the steps of a run, each a process: Ray and verl start once in one."""
     last = ""
-    try:
-        while (step := state_of(plan, root)) != "done":
-            if step == last:
-                raise HintError(f"{step}: it left nothing; trainer.save_freq must be above 0")
-            _say(f"{plan.name}: {step}")
-            command = [sys.executable, *_prepared(plan, root, step)]
-            with open(root / plan.name / "campaign.log", "a") as log:
-                print("$", *command, file=log, flush=True)
-                process = start_child(command, env=env, log=log)
-            yield process
-            if process.returncode:
-                raise HintError(f"{step}: exit code {process.returncode}")
-            last = step
-        _say(f"{plan.name}: done")
-    except (HintError, OSError, ValueError) as error:  # of this run, which ends no other
-        failed[plan.name] = one_line(error)
-        _say(f"{plan.name}: {failed[plan.name]}")
+    while (step := state_of(plan, root)) != "done":
+        if step == last:
+            raise HintError(f"{step}: it left nothing; trainer.save_freq must be above 0")
+        _say(f"{plan.name}: {step}")
+        command = [sys.executable, *_prepared(plan, root, step)]
+        with open(root / plan.name / "campaign.log", "a") as log, deferred_signals():
+            print("$", *command, file=log, flush=True)
+            process = start_child(command, env={**os.environ, "PYTHONUNBUFFERED": "1"}, log=log)
+            try:
+                while process.poll() is None:
+                    pause(_POLL_S)
+            finally:
+                end_children([process])
+        if process.returncode:
+            raise HintError(f"{step}: exit code {process.returncode}")
+        last = step
 
 
 def _say(line: str) -> None:
@@ -331,7 +312,6 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser = Parser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("campaign", type=Path, help="YAML file, such as configs/campaign/*.yaml")
     parser.add_argument("-o", "--output", type=Path, required=True, help="folder of the runs")
-    parser.add_argument("--jobs", type=int, default=1, help="runs at once, on CPUs (default: 1)")
     parser.add_argument("--only", action="append", default=[], metavar="ARM", help="repeatable")
     parser.add_argument("--dry-run", action="store_true", help="list the runs and what each needs")
     parser.add_argument("--check", action="store_true", help="check each arm's settings; no run")
@@ -343,5 +323,5 @@ def main(argv: Sequence[str] | None = None) -> None:
     elif given.check:
         check(campaign, given.output, given.only)
     else:
-        make(given.campaign, given.output, max(1, given.jobs), given.only)
+        make(given.campaign, given.output, given.only)
         print(f"done: python recipe/hint/main_report.py campaign {given.output} -o results.md")

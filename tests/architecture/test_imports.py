@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-HEAVY = ("torch", "verl", "ray", "vllm", "transformers", "sympy", "pyarrow", "matplotlib")
+HEAVY = ("torch", "verl", "ray", "vllm", "transformers", "sympy", "pyarrow")
 
 
 @pytest.mark.parametrize(

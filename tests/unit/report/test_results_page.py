@@ -7,7 +7,6 @@ from pathlib import Path
 
 from recipe.study.campaign import CAMPAIGN_FILE, read_campaign
 from recipe.study.campaign_results import read_results_of, results_page
-from recipe.study.report_command import main
 
 EVIDENCE = Path("docs/evidence")
 # A difference or a share with its interval: +8.1 (-8.7 to 24.9), or with a comma.
@@ -30,14 +29,6 @@ def test_it_is_what_the_kept_runs_give():
     assert campaigns
     page = results_page([read_results_of(each) for each in campaigns])
     assert Path("docs/lab/results.md").read_text(encoding="utf-8") == page
-
-
-def test_the_readmes_figure_is_drawn_from_the_kept_runs(tmp_path):
-    command = ["campaign", str(EVIDENCE / "sage"), "-o", str(tmp_path / "page.md")]
-    arms = ["--arm", "grpo", "--arm", "sage-light", "--arm", "sage"]
-    assert main([*command, "--figure", str(tmp_path / "figure.svg"), *arms]) == 0
-    drawn = (tmp_path / "figure.svg").read_text(encoding="utf-8")
-    assert drawn == Path("docs/figures/tiny_learning.svg").read_text(encoding="utf-8")
 
 
 def test_each_campaign_is_the_one_that_can_be_made():

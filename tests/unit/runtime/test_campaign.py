@@ -13,6 +13,7 @@ from ends import code_of
 from processes import HEARS_SIGINT, is_alive, wait_for
 
 from recipe.run.errors import ConfigError, HintError
+from recipe.run.whole_file import claimed
 from recipe.study import campaign
 from recipe.study.campaign import main, make, read_campaign, state_of
 
@@ -41,7 +42,7 @@ def calls(root, name):
 
 def test_every_run_trains_exports_and_evaluates_in_a_folder_of_its_own(tmp_path):
     root = tmp_path / "jörg's [runs], a=b"
-    make(write(tmp_path, a=[], b=["x=1"]), root, num_at_once=2)
+    make(write(tmp_path, a=[], b=["x=1"]), root)
     assert calls(root, "b/seed-2") == calls(root, "a/seed-1") == DONE
     evaluated = json.loads((root / "b/seed-2/evaluation/results.json").read_text())
     assert (evaluated["x"], evaluated["hint.seed"], evaluated["data.seed"]) == ("1", "2", "2")
@@ -100,13 +101,26 @@ def test_a_run_that_was_kept_is_not_made_again(tmp_path):
 
 def test_a_run_that_fails_ends_no_other_and_is_tried_by_the_same_command(tmp_path, capsys):
     file, root = write(tmp_path, a=["fails=1"], b=[], c=["fails_late=1"]), tmp_path / "runs"
-    assert code_of(main, [str(file), "-o", str(root), "--jobs", "2"]) == 2
+    assert code_of(main, [str(file), "-o", str(root)]) == 2
     error = capsys.readouterr().err
     assert error.startswith("error: 4 of 6 runs failed: a/seed-1 (train: exit code 3), ")
     assert calls(root, "b/seed-2") == DONE
     main([str(file), "-o", str(root), "--only", "a", "--only", "c"])
     assert calls(root, "a/seed-2") == ["train", *DONE]
     assert calls(root, "c/seed-1") == DONE  # it failed after its work was done
+
+
+def test_a_run_that_another_command_works_at_is_left_to_it(tmp_path):
+    file, root = write(tmp_path, a=[]), tmp_path / "runs"
+    (root / "a/seed-1").mkdir(parents=True)
+    with (
+        claimed(root / "a/seed-1/.campaign.lock"),
+        pytest.raises(HintError, match="1 of 2 runs failed: a/seed-1 .*in use by another"),
+    ):
+        make(file, root)
+    assert calls(root, "a/seed-2") == DONE
+    make(file, root)
+    assert calls(root, "a/seed-1") == DONE
 
 
 def test_a_run_without_a_checkpoint_of_its_last_step_fails_with_what_to_set(tmp_path):
@@ -142,17 +156,17 @@ def test_a_campaign_that_is_ended_leaves_no_run_behind(tmp_path, number):
         "campaign.main()\n"
     )
     file = str(write(tmp_path, a=["hang=1"]))
-    command = [sys.executable, "-c", code, str(PROGRAMS), file, "-o", str(tmp_path), "--jobs", "2"]
-    pids = [tmp_path / f"a/seed-{seed}/pid" for seed in (1, 2)]
+    command = [sys.executable, "-c", code, str(PROGRAMS), file, "-o", str(tmp_path)]
+    pid = tmp_path / "a/seed-1/pid"
     place = Path(__file__).parents[3]
     with subprocess.Popen(command, cwd=place, preexec_fn=HEARS_SIGINT) as process:
-        wait_for(lambda: all(path.is_file() and path.read_text() for path in pids))
+        wait_for(lambda: pid.is_file() and pid.read_text())
         process.send_signal(number)
         try:
             assert process.wait(60) != 0
         finally:
             process.kill()
-    wait_for(lambda: not any(is_alive(int(path.read_text())) for path in pids))
+    wait_for(lambda: not is_alive(int(pid.read_text())))
 
 
 def test_a_dry_run_and_a_check_start_nothing(tmp_path, capsys):

@@ -40,7 +40,6 @@ if "trainer.eval_only" in given:
     sys.exit(5 if "fails_late" in given else 0)
 else:
     steps = given.get("steps", "4")
-    (folder / "threads").write_text(os.environ.get("OMP_NUM_THREADS", ""))
     (folder / "config.yaml").write_text(f"trainer:\n  total_training_steps: {steps}\n")
     (folder / "metrics.jsonl").write_text(json.dumps({"step": int(steps)}) + "\n")
     if given.get("trainer.save_freq") != "-1":
