@@ -54,7 +54,7 @@ class Conversation:
 
 
 def conversations(rounds: Sequence[Round]) -> tuple[Conversation, ...]:
-    """Return every conversation that was sampled from its first turn on, by its last graded turn.
+    """Return every conversation, by its last graded turn.
 
     One that ends with its first turn, because no prompt for the next one fits, changed nothing.
     Where the verifier failed the accuracy is 0, as everywhere, and the comparison is unknown.
@@ -69,7 +69,7 @@ def conversations(rounds: Sequence[Round]) -> tuple[Conversation, ...]:
     continued = {place for steps in graded.values() for place in steps[:-1]}
     found = []
     for last, steps in graded.items():
-        if last in continued or rounds[steps[0].round].request.given:
+        if last in continued:
             continue
         first = next(each for each in steps if each in graded)
         one, two = turn_at(rounds, first), turn_at(rounds, last)

@@ -59,8 +59,6 @@ A tutor read your solution and says:
 
 Think it over, and write out the whole solution once more with its final answer in the form that \
 was asked for."""
-# In place of feedback that gives the answer away, where it is dropped.
-NO_FEEDBACK = "Nothing this time."
 
 # What a template must hold.
 _FIELDS = (
@@ -90,7 +88,6 @@ class Texts:
     guide_system: str = GUIDE_SYSTEM
     guide_user: str = GUIDE_USER
     refine: str = REFINE
-    no_feedback: str = NO_FEEDBACK
     # Of a program, where `show_failed_test` is set.
     failed_test: str = "The program was run, and a test ended with this:\n{failure}"
 

@@ -33,7 +33,7 @@ _NO_NUMBER = re.compile(r"\s*[+-]?(?:nan|inf)\s*", re.IGNORECASE)
 # How a problem marks an option: ``(A)`` anywhere, or a letter and a sign at a line's beginning.
 _MARK = re.compile(r"\(([A-Z])\)|^[ \t>*\-\[]*([A-Z])[*]*[).:\]]", re.MULTILINE)
 _LISTS_OPTIONS = re.compile(r"^[ \t]*\(A\).*^[ \t]*\(B\)", re.MULTILINE | re.DOTALL)
-_OF_TEXTS = re.compile(rf"{HINT_COLUMN_PREFIX}\d+|first_attempts")
+_OF_TEXTS = re.compile(rf"{HINT_COLUMN_PREFIX}\d+")
 
 
 class FieldFault(DataError):
@@ -48,9 +48,9 @@ class FieldFault(DataError):
 class Problem:
     """One row of a data file, as methods and hint sources see it.
 
-    ``messages`` asks for the answer, ``text`` is the question alone, and ``first_attempts`` are
-    responses that a multi-turn method may continue. ``hints[k - 1]`` are the file's texts for level
-    k; where there are several, one is chosen (``complete_sets``), and some may be empty.
+    ``messages`` asks for the answer, ``text`` is the question alone. ``hints[k - 1]`` are the
+    file's texts for level k; where there are several, one is chosen (``complete_sets``), and some
+    may be empty.
     ``row`` is JSON: the row's ``data_source``, ``ground_truth`` and ``extra_info`` as they stand
     there, for a user's own reward function.
     """
@@ -64,7 +64,6 @@ class Problem:
     kind: Kind = "maths"
     hints: tuple[tuple[str, ...], ...] = ()
     row: str = ""
-    first_attempts: tuple[str, ...] = ()
 
 
 def problem_from_row(row: Mapping[str, Any], solution_key: str = "") -> Problem:
@@ -77,7 +76,7 @@ def problem_from_row(row: Mapping[str, Any], solution_key: str = "") -> Problem:
     kind, truth = read_kind(row), field(row, truth_at)
     source = row.get("data_source")
     source = "unknown" if source in (None, "") else str(source)  # as verl calls it
-    extra_info, attempts = row.get("extra_info") or {}, row.get("first_attempts")
+    extra_info = row.get("extra_info") or {}
     text = field(row, text_at) or turns[-1]["content"]
     call = {"data_source": source, "ground_truth": truth, "extra_info": extra_info}
     return Problem(
@@ -90,7 +89,6 @@ def problem_from_row(row: Mapping[str, Any], solution_key: str = "") -> Problem:
         kind=kind,
         hints=hint_columns(row),
         row=json.dumps(call, default=plain),
-        first_attempts=() if attempts is None else tuple(attempts),
     )
 
 
@@ -237,8 +235,7 @@ def checked_problem(row: Mapping[str, Any], solution_key: str = "") -> Problem:
     for column in filter(_OF_TEXTS.fullmatch, row):
         value = row[column]
         texts = value if isinstance(value, list | tuple) else [value]
-        is_one = isinstance(value, str) and column == "first_attempts"
-        if is_one or not all(isinstance(text, str | None) for text in texts):
+        if not all(isinstance(text, str | None) for text in texts):
             raise FieldFault(column, f"expected a list of texts, got {short(value)}")
     problem = problem_from_row(row, solution_key)
     if not problem.data_source.isprintable():

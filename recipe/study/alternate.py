@@ -143,7 +143,6 @@ class Alternation:
         more: dict[str, Any] = {"trainer.total_training_steps": phase.last}
         if role == "guide":  # stage I, and what only it reads, is the solver's
             more |= {f"{self.node}.{name}": 0 for name in ("stage1_steps", "beta2")}
-            more[f"{self.node}.adaptive_beta2"] = False
         model, served = self._export(partner), f"{partner}-{self._step(partner)}"
         what = f"steps {phase.first} to {phase.last} of"
         self._hint(what, role, partner, model, more)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import random
 import re
 
-from recipe.hint.prompt import GUIDE_SYSTEM, GUIDE_USER, NO_FEEDBACK, REFINE, Message, fill
+from recipe.hint.prompt import GUIDE_SYSTEM, GUIDE_USER, REFINE, Message, fill
 from recipe.worlds import two_turn
 from recipe.worlds.base import TEXTS, Example, followed
 from recipe.worlds.two_turn import digit_but, draw_attempt, question, response
@@ -20,6 +20,8 @@ CHANGE = "The box is wrong."
 READ = "The box is not what the work says."
 # Feedback -> how often the base gives it, whatever the response.
 FEEDBACK = {KEEP: 0.6, CHANGE: 0.3, READ: 0.1}
+# A piece that no draw has; without it the embedded model would have other tokens.
+UNSAID = "Nothing this time."
 SHARE_EASY = 0.5
 P_GUIDE = 0.15
 distinct = two_turn.distinct
@@ -49,5 +51,5 @@ def draw(rng: random.Random) -> Example:
 def pieces() -> list[str]:
     """Return the pieces of the two-turn world, of requests for feedback, and of feedback."""
     request = [GUIDE_SYSTEM, *re.split(r"\{problem\}|\{attempt\}", GUIDE_USER)]
-    found = [*two_turn.pieces(), *request, *REFINE.split("{feedback}"), *FEEDBACK, NO_FEEDBACK]
+    found = [*two_turn.pieces(), *request, *REFINE.split("{feedback}"), *FEEDBACK, UNSAID]
     return [piece for piece in found if piece]

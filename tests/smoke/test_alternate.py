@@ -17,7 +17,7 @@ COMMAND = [
     *("trainer.method=mlmt", "hint.mlmt.t_low=1", "hint.mlmt.t_high=1"),
     *("trainer.total_training_steps=3", "trainer.save_freq=1", "trainer.max_actor_ckpt_to_keep=3"),
     # The embedded base never refines rightly: first answers train the solver, leaks the guide.
-    *("hint.mlmt.solver_credit=score", "hint.mlmt.feedback_leaks=penalise"),
+    *("hint.mlmt.solver_credit=score", "hint.mlmt.leak_penalty=1"),
     *("hint.mlmt.guide_max_tokens=24", "data.max_response_length=24"),
     "actor_rollout_ref.rollout.temperature=1.5",
     # The embedded tokenizer spells the guide's instructions out.

@@ -23,7 +23,7 @@ from recipe.run.typed import fields_of
 RECORD_FIELD, SAMPLE_FIELD, CREDIT_FIELD = "hint_record", "hint_sample", "hint_credit"
 STATE_FIELD = "hint_state_of_problem"
 # Columns that only the rollout needs; the queue would hold each of them G times.
-_NOT_STORED = {"problem", "solution", "answer", "first_attempts", STATE_FIELD, "agent_name"}
+_NOT_STORED = {"problem", "solution", "answer", STATE_FIELD, "agent_name"}
 # Columns that verl expects and that are empty here.
 _EMPTY: dict[str, Any] = {"metrics": {}, "multi_modal_inputs": {}}
 _PROMPTS_PER_WRITE = 16  # packing more would block the event loop for longer

@@ -41,8 +41,6 @@ class Needs:
 
     Attributes:
         solution: It trains on the reference solutions.
-        first_attempts: Texts of the column ``first_attempts`` that a prompt's conversations begin
-            with.
         closed_prompt: The response itself must open <think>, not the chat template.
         reference: Some row can have a KL coefficient above 0.
         log_probs: The trainer's log-probabilities before the update, which verl's bypass mode does
@@ -55,7 +53,6 @@ class Needs:
     """
 
     solution: bool = False
-    first_attempts: int = 0
     closed_prompt: bool = False
     reference: bool = False
     log_probs: bool = False

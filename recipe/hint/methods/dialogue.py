@@ -12,11 +12,10 @@ from typing import Any, ClassVar, Literal
 
 from recipe.hint.conversations import unanswered
 from recipe.hint.credit.baselines import Baseline
-from recipe.hint.credit.dialogue import GUIDE_TURN, PARENT_TURN, STAGE1, DialogueCredit
+from recipe.hint.credit.dialogue import GUIDE_TURN, PARENT_TURN, DialogueCredit
 from recipe.hint.methods.base import (
     Coefficient,
     Count,
-    FinalTurns,
     Method,
     MethodSettings,
     Needs,
@@ -42,17 +41,6 @@ GUIDE = "guide"
 
 
 @dataclass(frozen=True)
-class Tree:
-    """How a prompt's conversations branch, and who trains when; see ``MlmtSettings``."""
-
-    feedbacks: int = 1
-    refinements: int = 1
-    bonus: float = 0.0
-    critic_ascends: bool = False
-    role_steps: tuple[int, int] = (0, 0)
-
-
-@dataclass(frozen=True)
 class SolverSettings(MethodSettings):
     """The solver's two stages; the defaults are those of SCoRe for mathematics.
 
@@ -61,12 +49,8 @@ class SolverSettings(MethodSettings):
         alpha: Weight of the change from the first to the last turn, in stage II.
         beta1: KL coefficient of both turns in stage II, of the last turn in stage I.
         beta2: KL coefficient of the first turn in stage I.
-        adaptive_beta2: Scale ``beta2`` at each step so that the KL of the first turns is as large
-            as the advantages of the last ones, by a factor of at most 10 either way.
         solver_credit: ``score``: in stage II the first turn earns its own reward and the last one
             the change on top. ``joint``: both earn the last one's reward.
-        offline_attempts: Further conversations per prompt that begin with a text of the column
-            ``first_attempts``; their later turns train.
         baseline: What a reward is compared with: the others of its turn, nothing, or the critic's
             value of the state before the turn.
         show_failed_test: Whether the next prompt shows the test that a program failed.
@@ -76,23 +60,11 @@ class SolverSettings(MethodSettings):
     alpha: Coefficient = 10.0
     beta1: Coefficient = 0.01
     beta2: Coefficient = 0.1
-    adaptive_beta2: bool = False
     solver_credit: Literal["score", "joint"] = "score"
-    offline_attempts: Steps = 0
     baseline: Baseline = "leave_one_out"
     show_failed_test: bool = False
 
     node: ClassVar[str] = "hint.score"
-
-    @property
-    def guided(self) -> GuideSettings | None:
-        """The guide's settings, if there is one."""
-        return None
-
-    @property
-    def tree(self) -> Tree:
-        """How the conversations branch."""
-        return Tree()
 
 
 @dataclass(frozen=True)
@@ -108,13 +80,9 @@ class GuideSettings(SolverSettings):
         train_solver: Whether the solver's turns train.
         guide_kl_coef: KL coefficient of the guide's turns.
         guide_weight: Factor of the guide's advantages.
-        guide_reward: ``right``: 1 for a correct refinement and 0 for a wrong one; ``signed``:
-            1, -1.
         guide_max_tokens: Longest feedback in tokens, at most ``data.max_response_length``.
-        feedback_leaks: Feedback that gives the final answer away, on attempts that are not correct:
-            ``measure`` (count it), ``drop`` (the solver does not see it, and it does not train),
-            ``penalise`` (the guide earns ``leak_penalty`` less). Validation measures.
-        leak_penalty: See ``feedback_leaks``.
+        leak_penalty: What the guide earns less for feedback that gives the final answer away, on an
+            attempt that is not correct.
     """
 
     guide: Literal["policy", "teacher"] = "policy"
@@ -123,12 +91,8 @@ class GuideSettings(SolverSettings):
     train_solver: bool = True
     guide_kl_coef: Coefficient = 0.05
     guide_weight: Coefficient = 1.0
-    guide_reward: Literal["right", "signed"] = "right"
     guide_max_tokens: Count = 1024
-    feedback_leaks: Literal["measure", "drop", "penalise"] = "measure"
-    leak_penalty: Coefficient = 1.0
-
-    roles_alternate: ClassVar[bool] = False  # whether one that does not train may do so next
+    leak_penalty: Coefficient = 0.0
 
     def __post_init__(self) -> None:
         if not self.train_guide and not self.train_solver:
@@ -144,20 +108,9 @@ class GuideSettings(SolverSettings):
                 )
 
     @property
-    def guided(self) -> GuideSettings | None:
-        """These."""
-        return self
-
-    @property
     def asks_teacher(self) -> bool:
         """Whether one of the roles is the teacher's."""
         return "teacher" in (self.guide, self.solver)
-
-    @property
-    def solver_never_trains(self) -> bool:
-        """Whether the solver trains neither in this run nor in a later phase."""
-        may_train_next = self.roles_alternate and self.solver == "teacher"
-        return not self.train_solver and not may_train_next
 
 
 class Dialogue(Method):
@@ -174,21 +127,26 @@ class Dialogue(Method):
 
     def __init__(self, **given: Any) -> None:
         super().__init__(**given)
-        settings, guide = self.settings, self.settings.guided
-        self.tree: Tree = settings.tree
-        self.role_steps = self.tree.role_steps
-        self.trains = (True, False) if not guide else (guide.train_solver, guide.train_guide)
-        self.credit = DialogueCredit(
-            settings.baseline, settings.adaptive_beta2, self.tree.bonus, self.tree.critic_ascends
-        )
+        settings = self.settings
+        self.guide = guide = settings if isinstance(settings, GuideSettings) else None
+        self.trains = (guide.train_solver, guide.train_guide) if guide else (True, False)
+        # One that a server plays may train in the next phase (`main_alternate.py`).
+        trains_next = self.roles_alternate and self._is_teacher("solver")
+        self.solver_never_trains = not (self.trains[0] or trains_next)
+        # Of a tree, which `MlmtSettings` has alone.
+        self.feedbacks = getattr(settings, "feedbacks", 1)
+        self.refinements = getattr(settings, "refinements", 1)
+        self.role_steps = (getattr(settings, "t_low", 0), getattr(settings, "t_high", 0))
+        bonus = getattr(settings, "bonus", 0.0)
+        ascends = getattr(settings, "value_grad", "stop") == "full"
+        self.credit = DialogueCredit(settings.baseline, bonus, ascends)
         has_kl = settings.beta1 > 0 or (settings.beta2 > 0 and settings.stage1_steps > 0)
-        has_critic = settings.baseline == "value" or self.tree.bonus > 0
+        has_critic = settings.baseline == "value" or bonus > 0
         self.needs = Needs(
-            first_attempts=settings.offline_attempts,
             reference=(self.trains[0] and has_kl)
             or bool(guide and self.trains[1] and guide.guide_kl_coef > 0),
             turn_critic=has_critic,
-            critic_rows=bool(self.tree.bonus and not self.trains[0])
+            critic_rows=bool(bonus and not self.trains[0])
             or (has_critic and self.role_steps[0] > 0),
             group=settings.baseline == "leave_one_out",
         )
@@ -208,20 +166,6 @@ class Dialogue(Method):
                 f"and at least stage1_steps={first}, which counts all steps"
             )
 
-    def validation(self) -> Method:
-        """Return the same conversations without branches, scored by their last turns.
-
-        All are sampled, and the reference answer does not decide what the solver sees.
-        """
-        changes = {
-            "offline_attempts": 0,
-            "feedback_leaks": "measure",
-            "feedbacks": 1,
-            "refinements": 1,
-        }
-        known = {name: value for name, value in changes.items() if hasattr(self.settings, name)}
-        return FinalTurns(type(self)(settings=replace(self.settings, **known)))
-
     def open(self, problem: Problem, state: ProblemState) -> Sample:
         """Return the first turns' request."""
         return Sample(asks_teacher=self._is_teacher("solver"))
@@ -231,30 +175,26 @@ class Dialogue(Method):
         return self.next_turn(problem, rounds) or self._train(state, rounds)
 
     def next_turn(self, problem: Problem, rounds: Sequence[Round]) -> Sample | None:
-        """Request the given first attempts, the feedback on all first turns, the last turns."""
-        settings, guide, last = self.settings, self.settings.guided, rounds[-1].request
-        given = problem.first_attempts[: settings.offline_attempts]
-        if len(rounds) == 1 and given:
-            return Sample(given=given)
-        if last.role == GUIDE:
+        """Request the feedback on all first turns, then the last turns."""
+        settings, earlier = self.settings, places(rounds, len(rounds) - 1)
+        if rounds[-1].request.role == GUIDE:
             return Sample(
-                Refine(withholds_leaks=guide.feedback_leaks == "drop"),
-                n=self.tree.refinements,
-                parents=places(rounds, len(rounds) - 1),
+                Refine(),
+                n=self.refinements,
+                parents=earlier,
                 asks_teacher=self._is_teacher("solver"),
             )
-        if last.parents is not None:
+        if len(rounds) > 1:
             return None
-        first = tuple(place for index in range(len(rounds)) for place in places(rounds, index))
-        if guide is None:
-            return Sample(Revise(settings.show_failed_test), n=1, parents=first)
+        if self.guide is None:
+            return Sample(Revise(settings.show_failed_test), n=1, parents=earlier)
         return Sample(
             Feedback(settings.show_failed_test),
-            n=self.tree.feedbacks,
-            parents=first,
+            n=self.feedbacks,
+            parents=earlier,
             is_graded=False,
             role=GUIDE,
-            max_tokens=guide.guide_max_tokens,
+            max_tokens=self.guide.guide_max_tokens,
             asks_teacher=self._is_teacher("guide"),
             finds_leaks=True,
         )
@@ -268,7 +208,7 @@ class Dialogue(Method):
         return is_low, not is_low
 
     def _is_teacher(self, role: str) -> bool:
-        return getattr(self.settings.guided, role, "policy") == "teacher"
+        return getattr(self.guide, role, "policy") == "teacher"
 
     def _train(self, state: ProblemState, rounds: Sequence[Round]) -> Train:
         """Return the policy's rows: of roles that train, and those that the critic needs.
@@ -282,11 +222,7 @@ class Dialogue(Method):
         ours = [row for row in rows if not rounds[row.place.round].request.asks_teacher]
         if ours:
             return Train(tuple(ours))
-        sampled = [
-            index
-            for index, each in enumerate(rounds)
-            if each.has_responses and not each.request.given
-        ]
+        sampled = [index for index, each in enumerate(rounds) if each.has_responses]
         # A round of the policy if there is one: a teacher's texts have no tokens.
         index = min(sampled, key=lambda index: rounds[index].request.asks_teacher)
         return self.dropped(Train(tuple(Row(place, 0.0) for place in places(rounds, index))))
@@ -312,7 +248,6 @@ class Dialogue(Method):
         conversation that was not to go on, or whose next prompt does not fit, has ended.
         """
         settings, is_stage1 = self.settings, self._is_stage1(state)
-        facts = {STAGE1: float(is_stage1)}
         ended = [conversation_to(rounds, place) for place in places(rounds, len(rounds) - 1)]
         # Of a tree, one branch may have ended.
         unknown = unanswered(rounds) - {conversation[0] for conversation in ended}
@@ -324,18 +259,18 @@ class Dialogue(Method):
             earned = 0.0 if is_stage1 else self._mean_reward(rounds, lasts.get(place, [place]))
             if earned is not None and place not in unknown:
                 kl_coef = settings.beta2 if is_stage1 else settings.beta1
-                rows.append(Row(place, earned, "turn1", kl_coef, facts=facts))
+                rows.append(Row(place, earned, "turn1", kl_coef))
         for conversation in ended:
             earned = self._last_reward(rounds, conversation, is_stage1=is_stage1)
             if earned is not None and conversation[0] not in unknown:
-                own = {**facts, PARENT_TURN: float(conversation[-2].turn)}
+                facts = {PARENT_TURN: float(conversation[-2].turn)}
                 group = self._last_group(conversation)
-                rows.append(Row(conversation[-1], earned, group, settings.beta1, facts=own))
+                rows.append(Row(conversation[-1], earned, group, settings.beta1, facts=facts))
         return tuple(rows)
 
     def _guide_rows(self, state: ProblemState, rounds: Sequence[Round]) -> tuple[Row, ...]:
         """Return the rows of the feedback that was shown and whose refinement's reward is known."""
-        settings = self.settings.guided
+        settings = self.guide
         if settings is None:
             return ()
         refined: dict[Place, list[float]] = {}
@@ -346,17 +281,10 @@ class Dialogue(Method):
                 refined.setdefault(turn.parent, []).append(self.reward(turn))
         rows = []
         for place, rewards in refined.items():
-            has_leak = turn_at(rounds, place).has_leak
-            if has_leak and settings.feedback_leaks == "drop":
-                continue  # the solver did not see it
-            reward = fmean(rewards)
-            if settings.guide_reward == "signed":
-                reward = 2 * reward - 1
-            if has_leak and settings.feedback_leaks == "penalise":
-                reward -= settings.leak_penalty
-            branches = self.tree.feedbacks > 1
+            reward = fmean(rewards) - settings.leak_penalty * turn_at(rounds, place).has_leak
+            branches = self.feedbacks > 1
             group = f"{GUIDE}{_name(conversation_to(rounds, place)[0])}" if branches else GUIDE
-            facts = {"leaks": float(has_leak), GUIDE_TURN: float(place.turn)}
+            facts = {GUIDE_TURN: float(place.turn)}
             rows.append(
                 Row(place, reward, group, settings.guide_kl_coef, settings.guide_weight, facts)
             )
@@ -364,9 +292,9 @@ class Dialogue(Method):
 
     def _last_group(self, conversation: Sequence[Place]) -> str:
         """Return the group of a last turn: of the nearest turn that several of them continue."""
-        if self.tree.refinements > 1:
+        if self.refinements > 1:
             return f"turn2{_name(conversation[-2])}"
-        return f"turn2{_name(conversation[0])}" if self.tree.feedbacks > 1 else "turn2"
+        return f"turn2{_name(conversation[0])}" if self.feedbacks > 1 else "turn2"
 
     def _is_stage1(self, state: ProblemState) -> bool:
         return state.schedule_step <= self.settings.stage1_steps
@@ -385,8 +313,7 @@ class Dialogue(Method):
         Its own reward alone in stage I, with joint credit, and if the solver never trains.
         """
         first, last = turn_at(rounds, conversation[0]), turn_at(rounds, conversation[-1])
-        guide = self.settings.guided
-        is_plain = is_stage1 or bool(guide and guide.solver_never_trains)
+        is_plain = is_stage1 or self.solver_never_trains
         if is_plain or self.settings.solver_credit == "joint":
             return self.reward(last) if last.is_graded else None
         if not (first.is_graded and last.is_graded):

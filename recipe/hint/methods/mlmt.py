@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 from recipe.hint.credit.baselines import Baseline
-from recipe.hint.methods.base import Coefficient, Count, Steps
-from recipe.hint.methods.dialogue import Dialogue, GuideSettings, Tree
+from recipe.hint.methods.base import Coefficient, Count, FinalTurns, Method, Steps
+from recipe.hint.methods.dialogue import Dialogue, GuideSettings
 from recipe.run.errors import ConfigError
 
 
@@ -40,7 +40,6 @@ class MlmtSettings(GuideSettings):
     t_high: Steps = 0
 
     node: ClassVar[str] = "hint.mlmt"
-    roles_alternate: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -63,17 +62,6 @@ class MlmtSettings(GuideSettings):
         is_read = self.train_guide and self.solver == "policy" and predicts
         return self.value_bonus if is_read else 0.0
 
-    @property
-    def tree(self) -> Tree:
-        """How the conversations branch."""
-        return Tree(
-            self.feedbacks,
-            self.refinements,
-            self.bonus,
-            self.value_grad == "full",
-            (self.t_low, self.t_high),
-        )
-
 
 class Mlmt(Dialogue):
     """Attempt, feedback, refinement: both roles earn the reward of the refinement.
@@ -84,3 +72,7 @@ class Mlmt(Dialogue):
     settings_cls = MlmtSettings
     settings_node = MlmtSettings.node
     roles_alternate = True
+
+    def validation(self) -> Method:
+        """Return the same conversations without branches, scored by their last turns."""
+        return FinalTurns(Mlmt(settings=replace(self.settings, feedbacks=1, refinements=1)))

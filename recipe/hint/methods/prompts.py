@@ -62,12 +62,8 @@ class Feedback(PromptSpec):
 
 @dataclass(frozen=True)
 class Refine(PromptSpec):
-    """The conversation that got feedback, and the feedback; the parent is the feedback's turn.
+    """The conversation that got feedback, and the feedback; the parent is the feedback's turn."""
 
-    ``withholds_leaks``: feedback that gives the answer away is replaced (``Texts.no_feedback``).
-    """
-
-    withholds_leaks: bool = False
     kind: ClassVar[str] = "refine"
 
     async def build(self, context: PromptContext, parent: Turn | None) -> Prompt:
@@ -78,9 +74,7 @@ class Refine(PromptSpec):
         """
         if parent is None or parent.parent is None:
             raise ValueError("Refine needs feedback as its parent; give Sample.parents")
-        is_withheld = self.withholds_leaks and parent.has_leak
-        feedback = context.texts.no_feedback if is_withheld else parent.response.text
-        instruction = fill(context.texts.refine, feedback=feedback)
+        instruction = fill(context.texts.refine, feedback=parent.response.text)
         return await FollowUp(instruction).build(context, context.turn(parent.parent))
 
 

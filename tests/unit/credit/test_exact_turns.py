@@ -7,7 +7,7 @@ Notation: z the first response, y the second, x the problem, x2(z) the conversat
 from dataclasses import replace
 
 import pytest
-from enumerated import PROBLEM, THREE, Policy, bare, every_outcome, revised
+from enumerated import THREE, Policy, bare, every_outcome, revised
 from updates import (
     expected_update,
     is_ascended,
@@ -72,22 +72,6 @@ def test_joint_credit_without_shaping_ascends_the_last_reward_through_both_turns
     update = own_update(method, policy, state=STAGE2)
     last = policy.mean(bare(), lambda z: policy.mean(revised(z), lambda y: THREE.scores[y]))
     assert is_ascended(update, policy, last)
-
-
-def test_given_first_attempts_add_second_turns_and_train_no_first_one():
-    policy = Policy(THREE)
-    given = ("seven", "eight")
-    method = score(alpha=2.0, beta1=0.0, offline_attempts=2)
-    update = own_update(method, policy, state=STAGE2, item=replace(PROBLEM, first_attempts=given))
-    first = policy.mean(bare(), lambda z: THREE.scores[z])
-
-    def second(conversation, before):
-        return policy.mean(conversation, lambda y: THREE.scores[y] * 3 - 2 * before)
-
-    objective = first + policy.over(bare(), lambda z: second(revised(z), THREE.scores[z]))
-    # A given text is no word, so it is wrong; there is one of each in place of a mean over G.
-    objective = objective + sum(second(revised(each), 0.0) for each in given) / G
-    assert is_ascended(update, policy, objective)
 
 
 def test_a_conversation_that_ends_early_trains_what_it_has():

@@ -195,7 +195,7 @@ def test_a_row_of_turns_is_the_last_one_with_its_conversation_and_what_it_change
     assert [row["seed"] for row in rows] == engine.seeds[:3]
     # A resumed one plays the same and keeps what is missing; stages of training change nothing.
     assert played([1]) == [rows[1]]
-    assert played([0, 1, 2], offline_attempts=2, stage1_steps=9) == rows
+    assert played([0, 1, 2], stage1_steps=9) == rows
 
 
 def test_only_a_method_with_turns_is_played_and_its_settings_are_kept():

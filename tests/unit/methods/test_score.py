@@ -2,9 +2,7 @@
 
 from dataclasses import replace
 
-import numpy as np
 import pytest
-from fakes import problem
 from talks import TurnEngine, play
 
 from recipe.hint.methods.score import Score, ScoreSettings
@@ -149,48 +147,13 @@ def test_a_first_turn_without_room_for_a_second_trains_alone():
     assert outcome.record.rounds[1].hint_status == "too_long"
 
 
-def test_given_first_attempts_are_extra_conversations_whose_second_turn_trains():
-    item = replace(problem(), first_attempts=("wrong", "right", "right"))
-    outcome = talk({0: [1, 0], 1: [1, 1, 1, 0]}, method=score(offline_attempts=2), item=item)
-    assert [each.prompt for each in outcome.record.rounds] == ["bare", "bare", "revise"]
-    # Turn 2: right-right 1, wrong-right 11; of the given ones wrong-right 11, right-wrong -10.
-    assert earned(outcome) == [
-        *((0, 0, 1.0, 0.01), (0, 1, 0.0, 0.01)),
-        *((1, 0, 1.0, 0.01), (1, 1, 11.0, 0.01), (1, 2, 11.0, 0.01), (1, 3, -10.0, 0.01)),
-    ]
-    assert [each.acc_first for each in outcome.record.conversations] == [1.0, 0.0]
-
-
-def test_adaptive_beta2_makes_the_kl_of_the_first_turns_as_large_as_the_signal_of_the_second():
-    method = score(adaptive_beta2=True)
-    rows = credits(talk({0: [0, 0], 1: [1, 0]}, step=1))
-    # |A| of turn 2: 1 and 1. The first turns' penalty: 0.1 x mean(1.5, 2.5) = 0.2, scaled by 5.
-    assert method.credit.kl_coefs(rows, np.array([1.5, 2.5, 9.0, 9.0])) == pytest.approx(
-        [0.5, 0.5, 0.01, 0.01]
-    )
-    # Log-ratios of both signs are a KL of their mean: 0.1 x (5 - 1) / 2 = 0.2 again.
-    assert method.credit.kl_coefs(rows, np.array([5.0, -1.0, 9.0, 9.0]))[0] == pytest.approx(0.5)
-    # 0.1 x 0.05 is 200 times too small: scaled by 10 at most. In stage II nothing is scaled.
-    assert method.credit.kl_coefs(rows, np.full(4, 0.05))[0] == pytest.approx(1.0)
-    # Second turns alike, and so no advantage: a tenth, as with one that is next to none.
-    alike = credits(talk({0: [0, 0], 1: [1, 1]}, step=1))
-    assert method.credit.kl_coefs(alike, np.full(4, 0.05))[0] == pytest.approx(0.01)
-    late = credits(talk({0: [0, 0], 1: [1, 0]}, step=99))
-    assert method.credit.kl_coefs(late, np.full(4, 0.05)) == pytest.approx([0.01] * 4)
-    # A batch of both stages: what stage II earns, with its alpha, does not count.
-    late = [replace(row, prompt_uid="late") for row in late]
-    assert method.credit.kl_coefs(
-        [*rows, *late], np.array([1.5, 2.5, *[9.0] * 6])
-    ) == pytest.approx([0.5, 0.5, *[0.01] * 6])
-
-
 def test_without_a_kl_coefficient_no_reference_is_needed():
     assert score().needs.reference
     assert not score(beta1=0.0, beta2=0.0).needs.reference
 
 
 def test_validation_plays_the_same_turns_and_counts_the_last_ones():
-    outcome = talk({0: [0, 1, 1], 1: [1, 0, 1]}, method=score(offline_attempts=1).validation())
+    outcome = talk({0: [0, 1, 1], 1: [1, 0, 1]}, method=score().validation())
     assert [each.prompt for each in outcome.record.rounds] == ["bare", "revise"]
     assert [(each.turn, each.reward) for each in credits(outcome)] == [(1, 1), (1, 0), (1, 1)]
     facts = [dict(each.facts) for each in credits(outcome)]

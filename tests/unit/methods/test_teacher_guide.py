@@ -1,7 +1,6 @@
 """A guide behind an endpoint: a real HTTP server gives the feedback, the solver's turns train."""
 
 import asyncio
-from dataclasses import replace
 
 import pytest
 from asking import always, teacher
@@ -52,21 +51,19 @@ def play(
     engine_cls=SolverEngine,
     settings=FROZEN,
     is_validation=False,
-    first_attempts=(),
     **more,
 ):
     """The outcome, the server's requests, and the engine."""
     cls, settings_cls = METHODS[name]
     method = cls(settings=settings_cls(stage1_steps=0, **settings, **more))
     method = method.validation() if is_validation else method
-    one_problem = replace(problem(), first_attempts=first_attempts)
 
     async def run():
         async with ChatServer(script).running() as server:
             one = teacher(server, tmp_path, num_retries=retries)
             engine = engine_cls(right, group_size=len(right.get(0, "ab")))
             parts = RolloutParts(method, None, engine, HintSettings(), Texts(), one)
-            outcome = await PromptRollout(one_problem, ProblemState(step=1), parts).run("uid", 1)
+            outcome = await PromptRollout(problem(), ProblemState(step=1), parts).run("uid", 1)
             return outcome, server.requests, engine
 
     return asyncio.run(run())
@@ -158,20 +155,6 @@ def test_a_policy_behind_the_endpoint_that_writes_nothing_has_answered_wrongly(
 
 
 @ALL
-def test_first_turns_that_a_teacher_left_do_not_train_with_offline_attempts_either(name, tmp_path):
-    """One sampled conversation without feedback and one with, and the given one beside them."""
-    told = iter(["400", completion(LOOK), completion(LOOK)])
-    outcome, _, _ = play(
-        *(name, tmp_path, lambda body, number: next(told), {0: [1, 0], 1: [1, 1]}),
-        offline_attempts=1,
-        first_attempts=("\\boxed{7}",),
-    )
-    assert [row.credit.turn for row in outcome.rows] == [0, 2, 2]
-    first, *last = [row.credit.session for row in outcome.rows]
-    assert first in last
-
-
-@ALL
 def test_a_validation_counts_no_conversation_that_a_teacher_left(name, tmp_path):
     told = iter(["400", completion(LOOK)])
     with pytest.raises(TeacherSilentError):
@@ -181,13 +164,11 @@ def test_a_validation_counts_no_conversation_that_a_teacher_left(name, tmp_path)
         )
 
 
-def test_feedback_of_a_teacher_that_leaks_can_be_withheld(tmp_path):
+def test_feedback_of_a_teacher_that_leaks_is_counted(tmp_path):
     script = always(completion("The answer is 4."))
     right = {0: [0, 0], 1: [0, 0]}
-    outcome, _, _ = play("score-guided", tmp_path, script, right, feedback_leaks="drop")
+    outcome, _, _ = play("score-guided", tmp_path, script, right)
     assert outcome.record.rounds[1].leaks == 2
-    last = [row.turn.messages[-1]["content"] for row in outcome.rows[2:]]
-    assert [Texts().no_feedback in text and "is 4" not in text for text in last] == [True, True]
 
 
 def test_the_tree_asks_for_each_branch_with_a_seed_of_its_own(tmp_path):

@@ -36,11 +36,11 @@ def test_every_layout_is_read_and_says_where_it_found_what(tmp_path, name):
 
 def test_rows_come_back_as_problems_with_their_further_columns(tmp_path):
     path = tmp_path / "sums.parquet"
-    write_rows([ROW | {"hint_level_1": ["a", " "], "note": 5, "first_attempts": ["x"]}], path)
+    write_rows([ROW | {"hint_level_1": ["a", " "], "note": 5}], path)
     (problem,) = read_problems(path)
     assert (problem.id, problem.text, problem.solution) == ("a", "1+1?", "Count.")
     assert problem.messages[0] == {"role": "system", "content": ANSWER_SYSTEM_PROMPT}
-    assert (problem.hints, problem.first_attempts) == ((("a", ""),), ("x",))
+    assert problem.hints == (("a", ""),)
     assert pq.read_table(path)["note"].to_pylist() == [5]
     before = path.read_bytes()
     write_rows(pq.read_table(path).to_pylist(), path)
@@ -116,7 +116,6 @@ BREACHES = [
         "row 1, .* the tests are not Python: '\\(' was never",
     ),
     (changed(hint_level_1=5), "row 1, column `hint_level_1`: expected a list of texts"),
-    (changed(first_attempts="x"), "row 1, column `first_attempts`: expected a list of texts"),
 ]
 
 

@@ -94,11 +94,7 @@ def test_each_role_trains_against_the_other_ones_weights_and_a_longer_run_goes_o
 
 
 def test_a_phase_is_main_hint_with_one_role_at_the_endpoint(tmp_path):
-    of_stage1 = (
-        "hint.mlmt.stage1_steps=2",
-        "hint.mlmt.beta2=0.25",
-        "hint.mlmt.adaptive_beta2=true",
-    )
+    of_stage1 = ("hint.mlmt.stage1_steps=2", "hint.mlmt.beta2=0.25")
     alternation(tmp_path, *of_stage1, num_steps=3).run()
     solver, guide = (rows(tmp_path, role)[-1]["given"] for role in WHOLE)
     shared = {"hint.mlmt.t_low": "0", "hint.mlmt.t_high": "0"}
@@ -113,7 +109,7 @@ def test_a_phase_is_main_hint_with_one_role_at_the_endpoint(tmp_path):
     expected = shared | {
         **{"hint.mlmt.solver": "teacher", "hint.mlmt.train_solver": "false"},
         **{"hint.mlmt.stage1_steps": "0", "hint.mlmt.beta2": "0"},
-        **{"hint.mlmt.adaptive_beta2": "false", "hint.run_dir": str(tmp_path / "guide")},
+        **{"hint.run_dir": str(tmp_path / "guide")},
         "hint.teacher.cache_dir": str(tmp_path / "answers/solver-2"),
     }
     assert guide.items() >= expected.items()

@@ -308,7 +308,7 @@ def test_prompts_and_instructions_are_short():
     assert count(with_hint(messages, hints[2], Texts())) == 25 + 12
     assert count(hint_request(Texts(), chain.problem, chain.solution)) <= 120
     guided = base.build_tokenizer(three_turn.pieces())
-    whole = (Texts().guide_system, Texts().no_feedback, two_turn.REVISE, two_turn.COMPARE)
+    whole = (Texts().guide_system, three_turn.UNSAID, two_turn.REVISE, two_turn.COMPARE)
     for text in (*whole, *three_turn.FEEDBACK):
         assert len(guided(text)["input_ids"]) == 1
 

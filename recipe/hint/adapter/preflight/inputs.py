@@ -236,7 +236,7 @@ def _check_hints(
 def check_rows(
     config: DictConfig, method: Method, model: Model, files: Sequence[ProblemFile]
 ) -> None:
-    """Check what the method trains on or continues: solutions, first attempts, thoughts."""
+    """Check that solutions, where the method trains on them, fit, and who opens <think>."""
     limit, needs = setting(config, "data.max_response_length"), method.needs
     who = f"trainer.method={config.trainer.method} needs"
     if needs.solution or needs.closed_prompt:
@@ -246,17 +246,12 @@ def check_rows(
             f"{who} a chat template that does not end the prompt with <think>, for the response or "
             f"the solution opens it; set {_TEMPLATE}",
         )
-    column, count = "solution", 1
-    if not needs.solution:
-        column, count = "first_attempts", needs.first_attempts
-    for file in files if count else ():
+    for file in files if needs.solution else ():
         for row, problem in enumerate(file.problems):
-            texts = [problem.solution] if needs.solution else problem.first_attempts[:count]
-            lengths = [len(model.renderer.response(text)) for text in texts if text.strip()]
-            if len(lengths) < count or max(lengths) > limit:
+            size = len(model.renderer.response(problem.solution)) if problem.solution.strip() else 0
+            if not 0 < size <= limit:
                 raise DataError(
-                    f"{file.path}: row {row} has {len(lengths)} texts in the column `{column}` of "
-                    f"{max(lengths, default=0)} tokens at most; {who} {count}, each within "
+                    f"{file.path}: row {row} has a solution of {size} tokens; {who} one within "
                     f"data.max_response_length={limit}; drop the row, or raise the limit"
                 )
 
