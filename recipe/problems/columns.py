@@ -6,7 +6,7 @@ Rows are counted from 0 in every message, as a data frame counts them.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,9 +19,10 @@ from recipe.problems.schema import (
     ANSWER_SYSTEM_PROMPT,
     FieldFault,
     Problem,
-    checked_problem,
+    check_truth,
     content_id,
     find,
+    problem_from_row,
 )
 from recipe.run.errors import DataError, one_line
 from recipe.run.whole_file import whole_file
@@ -61,8 +62,6 @@ SYSTEM_PROMPTS: dict[str, str] = {
     "program": "Please reason step by step, and give your final program in a ```python block."
 }
 _ABILITIES = {"maths": "math", "choice": "choice", "program": "code"}
-# What has to be there, and where else it may stand.
-_NEEDED = {"prompt": {"prompt", "raw_prompt"}, "reward_model": {"reward_model", "answer"}}
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,41 +186,29 @@ def read_file(path: str | Path, solution_key: str = "") -> ProblemFile:
     Raises:
         DataError: Naming the file, and the row and the column if one is at fault.
     """
-    path = Path(path)
-    check_there(path)
     problems, found = [], ("", "", "")
     try:
-        with pq.ParquetFile(path) as file:
-            _check_names(path, file.schema_arrow.names, solution_key)
-            rows = (row for batch in file.iter_batches(1024) for row in batch.to_pylist())
-            for problem, row in _checked(path, rows, solution_key):
-                problems.append(problem)
-                found = found if found[1] else find(row, solution_key)
+        for problem, row in _checked(path, parquet_rows(Path(path)), solution_key):
+            problems.append(problem)
+            found = found if found[1] else find(row, solution_key)
     except (OSError, pa.ArrowException, OverflowError, UnicodeDecodeError) as error:
-        raise DataError(f"{path}: not a readable parquet file: {one_line(error, 200)}") from error
+        what = "not a readable parquet file (docs/data.md says how one is made)"
+        raise DataError(f"{path}: {what}: {one_line(error, 200)}") from error
     return ProblemFile(str(path), problems, found)
 
 
-def check_there(path: str | Path) -> None:
-    """Check that a file exists; else give the command that makes it."""
-    if not Path(path).is_file():
-        name = Path(path).stem if Path(path).stem == "sage_train" else "IN"
-        raise DataError(
-            f"{path}: no such file; python recipe/hint/main_prepare.py {name} {path} makes it"
-            " (docs/data.md)"
-        )
+def parquet_rows(path: Path) -> Iterator[Row]:
+    """Yield the rows of a parquet file; each of its columns has a name of its own."""
+    with pq.ParquetFile(path) as file:
+        check_names(path, file.schema_arrow.names)
+        for batch in file.iter_batches(1024):
+            yield from batch.to_pylist()
 
 
-def _check_names(path: Path, names: list[str], solution_key: str) -> None:
-    there = f"the file has {', '.join(names)}"
-    for column, places in _NEEDED.items():
-        if not places & set(names):
-            raise DataError(
-                f"{path}: column `{column}` is missing; {there}; "
-                f"main_prepare.py {path} OUT.parquet --...-key COLUMN makes it (docs/data.md)"
-            )
-    if solution_key and not {solution_key, solution_key.split(".")[0]} & set(names):
-        raise DataError(f"{path}: no column {solution_key!r} (data.solution_key); {there}")
+def check_names(path: Path, names: Sequence[str]) -> None:
+    """Refuse a file that has two columns of one name, of which only one would be read."""
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        raise DataError(f"{path}: column `{twice[0]}` is there more than once; rename or drop it")
 
 
 def _checked(
@@ -231,7 +218,8 @@ def _checked(
     first_row: dict[str, int] = {}
     for number, row in enumerate(tqdm(rows, f"checking {path}", delay=2, disable=None)):
         try:
-            problem = checked_problem(row, solution_key)
+            problem = problem_from_row(row, solution_key)
+            check_truth(problem.kind, problem.answer, find(row)[2])
             if media := next((name for name in MEDIA if row.get(name)), None):
                 what = "is not empty, and prompts are of text alone here; take out such problems"
                 raise FieldFault(media, what)

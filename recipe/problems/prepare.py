@@ -14,21 +14,20 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from tqdm import tqdm
 
-from recipe.problems.columns import Row, make_row, with_system
+from recipe.problems.columns import Row, check_names, make_row, parquet_rows, with_system
 from recipe.problems.schema import (
     PROBLEM,
     SOLUTION,
     TRUTH,
     FieldFault,
     check_truth,
-    checked_problem,
     conversation,
     field,
     find,
     is_missing,
+    problem_from_row,
     read_kind,
     row_id,
     short,
@@ -40,7 +39,6 @@ from recipe.verify.programs.tests import with_entry_point
 from recipe.verify.schema import Kind
 
 Fields = Mapping[str, Any]
-_ENDINGS = (".jsonl", ".json", ".csv", ".tsv", ".parquet")
 _MAX_PLACES = 5
 _SETUP = ("setup", "test_imports", "entry_point")  # of a program: they go into its tests
 # Names of columns that a command may give, and where each is looked for if it does not.
@@ -77,66 +75,55 @@ class Prepared:
     """The rows made of a file, and where each came from; both in the order of the file.
 
     ``repeated`` are the places of rows left out because an earlier one is the same problem with the
-    same answer; ``note`` is a warning about the file.
+    same answer.
     """
 
     path: str
     rows: tuple[Row, ...]
     places: tuple[str, ...]
     repeated: tuple[str, ...] = ()
-    note: str = ""
 
 
 def read_records(path: Path, split: str = "") -> Iterator[tuple[str, Fields]]:
     """Yield the records of a file or folder with their places; ``split`` begins a shard's name."""
-    if not path.is_dir():
-        yield from _read_file(path)
-        return
     name = f"{split or 'train'}*.parquet"  # of the hub's shards
-    if not (files := sorted(path.rglob(name))):
+    shards = sorted(path.rglob(name)) if path.is_dir() else [path]
+    if not shards:
         raise DataError(f"{path}: is a folder without {name}; give a file, or another --split")
-    for each in files:
-        for place, fields in _read_file(each):
-            yield f"{each.relative_to(path)}, {place}", fields
-
-
-def _read_file(path: Path) -> Iterator[tuple[str, Fields]]:
-    readers = {".parquet": _read_parquet, ".csv": _read_csv, ".tsv": _read_csv}
-    if path.suffix not in _ENDINGS:
-        raise DataError(f"{path}: the name must end in one of {', '.join(_ENDINGS)}")
-    try:
-        for place, fields in readers.get(path.suffix, _read_json)(path):
-            if not isinstance(fields, Mapping):
-                raise DataError(f"{path}: {place}: expected an object, got {short(fields)}")
-            yield place, fields
-    except (pa.ArrowException, csv.Error, OSError, UnicodeError) as error:
-        raise DataError(f"{path}: cannot be read: {one_line(error, 200)}") from error
+    for shard in shards:
+        if not (read := _READERS.get(shard.suffix)):
+            known = f"in one of {', '.join(_READERS)}, or be of `main_prepare.py sources`"
+            raise DataError(f"{path}: the name must end {known}")
+        try:
+            for place, fields in read(shard):
+                place = place if shard == path else f"{shard.relative_to(path)}, {place}"
+                if not isinstance(fields, Mapping):
+                    raise DataError(f"{path}: {place}: expected an object, got {short(fields)}")
+                yield place, fields
+        except (pa.ArrowException, csv.Error, OSError, UnicodeError) as error:
+            raise DataError(f"{shard}: cannot be read: {one_line(error, 200)}") from error
 
 
 def _read_parquet(path: Path) -> Iterator[tuple[str, Any]]:
-    with pq.ParquetFile(path) as table:
-        rows = (row for batch in table.iter_batches(1024) for row in batch.to_pylist())
-        yield from ((f"row {number}", row) for number, row in enumerate(rows))
+    yield from ((f"row {number}", row) for number, row in enumerate(parquet_rows(path)))
 
 
 def _read_json(path: Path) -> Iterator[tuple[str, Any]]:
-    def value(given: str, place: str) -> Any:
-        try:
-            return read_json(given)
-        except ValueError as error:
-            told = f"{path}: {place} is not JSON: {error}; one object a line, or an array"
-            raise DataError(told) from error
-
     with path.open(encoding="utf-8-sig") as file:
-        if path.suffix == ".json" and file.read(1) == "[":
-            file.seek(0)
-            rows = value(file.read(), "it")
-            yield from ((f"row {number}", row) for number, row in enumerate(rows))
-            return
+        is_array = path.suffix == ".json" and file.read(1) == "["
         file.seek(0)
-        for number, line in enumerate(file, 1):
-            if line.strip():
-                yield f"line {number}", value(line, f"line {number}")
+        for number, given in enumerate([file.read()] if is_array else file, 1):
+            if not given.strip():
+                continue
+            try:
+                value = read_json(given)
+            except ValueError as error:
+                told = f"line {number} is not JSON: {error}; one object a line, or an array"
+                raise DataError(f"{path}: {told}") from error
+            if is_array:
+                yield from ((f"row {row}", each) for row, each in enumerate(value))
+            else:
+                yield f"line {number}", value
 
 
 def _read_csv(path: Path) -> Iterator[tuple[str, Any]]:
@@ -146,6 +133,7 @@ def _read_csv(path: Path) -> Iterator[tuple[str, Any]]:
         separator = max(",;\t|", key=file.readline().count)
         file.seek(0)
         rows = csv.DictReader(file, delimiter=separator, strict=True)
+        check_names(path, rows.fieldnames or [])
         for row in rows:
             place = f"line {rows.line_num}"
             if None in row or None in row.values():  # a value that is not quoted would shift unseen
@@ -154,19 +142,28 @@ def _read_csv(path: Path) -> Iterator[tuple[str, Any]]:
             yield place, row
 
 
+_READERS = {".jsonl": _read_json, ".json": _read_json, ".parquet": _read_parquet}
+_READERS |= {".csv": _read_csv, ".tsv": _read_csv}
+
+
 def text(fields: Fields, column: str, *, is_required: bool = False) -> str:
     """Return the text of a field; numbers are written out, null and absent are empty."""
     value = field(fields, column)
-    if is_required and value is None and column.split(".")[0] not in fields:
-        raise FieldFault(column, f"no such column; there are {', '.join(fields) or 'none'}")
     if isinstance(value, bool | list | Mapping | bytes):
         raise FieldFault(column, f"must be a text or a number, got {short(value)}")
     if isinstance(value, float) and value.is_integer():
         value = int(value)  # whole numbers of a column with a gap are stored as 27.0
     value = "" if is_missing(value) else str(value)
     if is_required and not value:
+        check_there(fields, column)
         raise FieldFault(column, "is empty")
     return value
+
+
+def check_there(fields: Fields, column: str) -> None:
+    """Refuse a record without the column that is named, or in which it would be a field."""
+    if not {column, column.split(".")[0]} & fields.keys():
+        raise FieldFault(column, f"no such column; there are {', '.join(fields) or 'none'}")
 
 
 def texts(fields: Fields, column: str) -> list[str]:
@@ -195,10 +192,6 @@ def read_local(path: Path, given: Given = Given(), limit: int | None = None) -> 
     """
 
     def make(fields: Fields) -> Row:
-        for what in ("solution", "id"):  # the others are required of each row
-            column = getattr(given, what)
-            if column and not {column, column.split(".")[0]} & fields.keys():
-                raise FieldFault(column, f"no such column; there are {', '.join(fields)}")
         source = given.source or text(fields, "data_source") or path.stem
         return own_row(fields, replace(given, source=source))
 
@@ -212,7 +205,7 @@ def own_row(fields: Fields, given: Given) -> Row:
     """
     try:
         turns = conversation(fields)
-    except (FieldFault, KeyError):
+    except FieldFault:
         turns = ()
     reward, extra = (
         value if isinstance(value := fields.get(name), Mapping) else {}
@@ -221,8 +214,8 @@ def own_row(fields: Fields, given: Given) -> Row:
     kind = given.kind or read_kind(fields)
     text_at, solution_at, truth_at = find(fields, given.solution)
     truth_at, text_at = given.answer or truth_at, given.problem or text_at
-    if is_missing(field(fields, truth_at)):
-        text(fields, truth_at, is_required=True)
+    for column in filter(None, (truth_at, given.solution, given.id)):
+        check_there(fields, column)
     answer = truth_text(fields, truth_at, kind)
     if kind == "program":
         answer = with_entry_point(answer, text(fields, "entry_point"))
@@ -233,11 +226,13 @@ def own_row(fields: Fields, given: Given) -> Row:
     check_truth(kind, answer, truth_at)
     if given.options:
         problem = with_options(problem, texts(fields, given.options), answer, given.options)
+    has_own_id = given.id or is_missing(field(fields, "extra_info.index"))
+    own_id = text(fields, given.id or "id").strip() if has_own_id else ""
     row = make_row(
         problem,
         answer,
         solution=text(fields, solution_at) if solution_at else "",
-        row_id=given_id(fields, given, problem),
+        row_id=own_id or row_id(fields, problem),
         source=given.source,
         kind=kind,
     )
@@ -250,18 +245,9 @@ def own_row(fields: Fields, given: Given) -> Row:
     row["reward_model"] = {**reward, **row["reward_model"]}
     row["extra_info"] = {**extra, **row["extra_info"], "split": split}
     row["ability"] = text(fields, "ability") or row["ability"]
-    read = {text_at, truth_at, solution_at, given.options, *(_SETUP if kind == "program" else ())}
-    read.add(given.id or ("id" if is_missing(extra.get("index")) else ""))
+    read = {text_at, truth_at, solution_at, given.options, (given.id or "id") if has_own_id else ""}
+    read.update(_SETUP if kind == "program" else ())
     return {name: fields[name] for name in fields if name not in read} | row
-
-
-def given_id(fields: Fields, given: Given, problem: str) -> str:
-    """Return the id that a record has; empty: none."""
-    if given.id and (own := text(fields, given.id).strip()):
-        return own
-    if not is_missing(field(fields, "extra_info.index")):
-        return row_id(fields, problem)
-    return "" if given.id else text(fields, "id").strip()
 
 
 def prepare(
@@ -284,7 +270,7 @@ def prepare(
     for place, record in tqdm(records, f"reading {path}", delay=2, disable=None):
         try:
             row = make(record)
-            checked_problem(row)
+            problem_from_row(row)
             index = row["extra_info"]["index"]
             where, other = rows.setdefault(index, (place, row))
             if other is not row:
@@ -293,8 +279,7 @@ def prepare(
                     raise FieldFault("id", f"{same}; drop one, or give each an id of its own")
                 repeated.append(f"{place} = {where}")
         except FieldFault as fault:
-            column = "answer" if fault.column == TRUTH[0] else fault.column
-            faults.append(f"{place}, column `{column}`: {fault}")
+            faults.append(f"{place}, column `{fault.column}`: {fault}")
         if len(rows) == limit:
             break
     if faults:

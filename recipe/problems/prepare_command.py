@@ -13,21 +13,84 @@ docs/data.md describes the file that is written, the checks and every option.
 from __future__ import annotations
 
 import argparse
-import difflib
 import logging
+import os
+import re
 import sys
+import unicodedata
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from recipe.problems.checks import check_programs, row_findings, shared_pairs
+from tqdm import tqdm
+
 from recipe.problems.columns import check_target, read_file, read_problems, write_rows
-from recipe.problems.prepare import KEYS, Given, Prepared, read_local
+from recipe.problems.prepare import KEYS, Given, Prepared, listed, read_local
 from recipe.problems.schema import KINDS
-from recipe.problems.sources import SOURCES, read_source
+from recipe.problems.sources import LIST, SOURCES, read_source
 from recipe.run.arguments import Parser
 from recipe.run.ending import errors_in_one_line
 from recipe.run.errors import DataError
 from recipe.run.whole_file import file_sha256
+from recipe.verify.golds import is_placeholder
+from recipe.verify.grading import grade
+from recipe.verify.maths.grade import is_text_only
+from recipe.verify.options import GradeOptions
+from recipe.verify.programs.run import layers_for
+from recipe.verify.schema import Item
+
+_COMMAND = re.compile(r"\\(?:[a-z]+|.)")
+_WORD = re.compile(r"[^\W\d_]+|\d+|[+*/=<>^-]")
+
+
+def words(text: str) -> tuple[str, ...]:
+    """Return the words of a problem: lower case, without LaTeX commands, letters, digits apart."""
+    levelled = unicodedata.normalize("NFKC", text).casefold()
+    return tuple(_WORD.findall(_COMMAND.sub(" ", levelled)))
+
+
+def findings(prepared: Prepared) -> list[str]:
+    """Return warnings of golds that no response matches, and of problems that come again."""
+    found: dict[str, list[str]] = defaultdict(list)
+    first: dict[int, str] = {}  # by a hash: a million lists of words are gigabytes
+    for row, place in zip(prepared.rows, prepared.places, strict=True):
+        gold = row["answer"] if row["reward_model"]["kind"] == "maths" else ""
+        if is_placeholder(gold):
+            what = "`answer`: no answer but a placeholder, so no response is correct; drop the rows"
+            found[what].append(f"{place}: {gold!r}")
+        elif gold and is_text_only(gold):
+            what = "`answer`: not read as mathematics, so only the same text is right"
+            found[what].append(f"{place}: {gold[:60]!r}")
+        if (other := first.setdefault(hash(words(row["problem"])), place)) != place:
+            found["`problem`: the same words as an earlier row"].append(f"{place} = {other}")
+    if prepared.repeated:
+        found["`problem`: an earlier row again, with its answer; left out"] += prepared.repeated
+    return [f"{len(at)} rows, column {what} ({listed(at)})" for what, at in found.items()]
+
+
+def check_programs(prepared: Prepared) -> list[str]:
+    """Run the solution of every program row, where it has a code block; refuse what does not pass.
+
+    Returns:
+        A warning where nothing can be run.
+    """
+    pairs = zip(prepared.rows, prepared.places, strict=True)
+    rows = [(row, place) for row, place in pairs if row["reward_model"]["kind"] == "program"]
+    if rows and layers_for(GradeOptions().program_isolation) is None:
+        return [f"the tests of {len(rows)} programs were not run: this machine has no sandbox"]
+    items = [Item(row["solution"], row["answer"], kind="program") for row, _ in rows]
+    with ThreadPoolExecutor(os.cpu_count()) as threads:
+        running = tqdm(threads.map(grade, items), "running programs", len(rows), delay=2)
+        faults = [
+            f"{place}, column `solution`: the program fails the row's tests, {verdict.reason}: "
+            f"{verdict.detail}; correct the tests or the program"
+            for (_, place), verdict in zip(rows, running, strict=True)
+            if verdict.reason not in ("correct", "no_answer")
+        ]
+    if faults:
+        raise DataError(f"{prepared.path}: {listed(faults, '; ')}")
+    return []
 
 
 def _parser() -> Parser:
@@ -40,72 +103,58 @@ def _parser() -> Parser:
     add("--split", default="", help="default: train; a named source has its own")
     add("--limit", type=int, help="take the first N problems")
     add("--system-prompt", help="text of the system turn, empty for none")
-    add = parser.add_argument_group("named sources").add_argument
-    add("--from", dest="copy", type=Path, metavar="PATH", help="file or folder")
-    add("--revision", default="", help="another commit than the pinned one")
-    add = parser.add_argument_group("a file of your own").add_argument
     for name, where in KEYS.items():
         add(f"--{name}-key", dest=name, metavar="COLUMN", default="", help=where)
     add("--kind", choices=KINDS, help="how answers are graded (default: maths)")
-    add = parser.add_argument_group("checks").add_argument
+    add("--from", dest="copy", type=Path, metavar="PATH", help="file or folder, for a named source")
+    add("--revision", default="", help="another commit than the pinned one, for a named source")
     add("--check-overlap", nargs="+", default=[], metavar="BENCH.parquet")
     add("--drop-overlap", action="store_true", help="leave shared problems out")
     return parser
 
 
-def _check_arguments(given: argparse.Namespace) -> None:
+def _read(given: argparse.Namespace) -> Prepared:
+    names = (*KEYS, "kind", "source", "split", "system_prompt")
+    said = Given(**{name: getattr(given, name) for name in names})
+    if source := SOURCES.get(given.input):
+        how = {"copy": given.copy, "revision": given.revision, "limit": given.limit}
+        return read_source(source, said, **how)
+    if given.copy or given.revision:
+        raise DataError(f"--from and --revision belong to a named source, not to {given.input}")
+    return read_local(Path(given.input), said, given.limit)
+
+
+def _write(given: argparse.Namespace) -> None:
+    """Read, check and write, and check what was written."""
     if given.limit is not None and given.limit < 1:
         raise DataError(f"--limit must be at least 1, got {given.limit}")
-    if given.drop_overlap and not given.check_overlap:
-        raise DataError("--drop-overlap needs --check-overlap BENCH.parquet")
     if given.options and given.kind != "choice":
         raise DataError("--options-key needs --kind choice")
     check_target(given.output)
     for path in (given.input, given.copy, *given.check_overlap):
         if path and Path(path).exists() and given.output.exists() and given.output.samefile(path):
             raise DataError(f"{given.output}: is read too ({path}); name another OUT")
-
-
-def _read(given: argparse.Namespace) -> Prepared:
-    keys = {name: getattr(given, name) for name in KEYS}
-    of_rows = {name: getattr(given, name) for name in ("source", "split", "system_prompt")}
-    if source := SOURCES.get(given.input):
-        if given.kind or any(keys.values()):
-            raise DataError(f"{source.name} is a source: --kind and --...-key are not for it")
-        how = {"copy": given.copy, "revision": given.revision, "limit": given.limit}
-        return read_source(source, Given(**of_rows), **how)
-    path = Path(given.input)
-    if not path.suffix and not path.is_dir():
-        near = difflib.get_close_matches(given.input.lower(), SOURCES, 1)
-        raise DataError(
-            f"{path}: neither a source nor a file name with an ending"
-            f"{f'; did you mean {near[0]}?' if near else ''}; `main_prepare.py sources` lists the"
-            " sources"
-        )
-    if given.copy or given.revision:
-        raise DataError(f"--from and --revision belong to a named source, and {path} is a file")
-    return read_local(path, Given(**keys, kind=given.kind, **of_rows), given.limit)
-
-
-def _write(given: argparse.Namespace) -> None:
-    """Read, check and write, and check what was written."""
     prepared = _read(given)
-    lines = [*row_findings(prepared), *check_programs(prepared)]
-    texts, shared = [row["problem"] for row in prepared.rows], set()
-    for path in given.check_overlap:
-        known = read_problems(path)
-        pairs = shared_pairs(texts, [each.text for each in known])
-        shared |= {number for number, *_ in pairs}
-        told = [f"{prepared.places[n]} = {known[m].id} ({share:.0%})" for n, m, share in pairs]
-        if told:
-            where = f"warning: {prepared.path}: {len(told)} rows, column `problem`"
-            lines.append(f"{where}: text shared with {path} ({', '.join(told)})")
-    rows = list(prepared.rows)
-    if given.drop_overlap:
-        rows = [row for number, row in enumerate(rows) if number not in shared]
-        lines.append(f"note: {prepared.path}: {len(shared)} rows with shared text are left out")
+    lines = [*findings(prepared), *check_programs(prepared)]
+    known = {
+        words(each.text): f"{path} {each.id}"
+        for path in given.check_overlap
+        for each in read_problems(path)
+    }
+    rows, shared = [], []
+    for row, place in zip(prepared.rows, prepared.places, strict=True):
+        if other := known.get(words(row["problem"])):
+            shared.append(f"{place} = {other}")
+        if not (other and given.drop_overlap):
+            rows.append(row)
+    if shared:
+        what = "left out" if given.drop_overlap else "--drop-overlap leaves them out"
+        lines.append(
+            f"{len(shared)} rows share text with a benchmark; {what} ({', '.join(shared)})"
+        )
     write_rows(rows, given.output)
-    print("\n".join([*lines, read_file(given.output).summary()]))
+    warnings = [f"warning: {prepared.path}: {line}" for line in lines]
+    print("\n".join([*warnings, read_file(given.output).summary()]))
     print(f"sha256 {file_sha256(given.output)}")
 
 
@@ -124,12 +173,9 @@ def main(
     argv = sys.argv[1:] if argv is None else argv
     if argv and argv[0] in commands:
         commands[argv[0]](argv[1:])
-        return
-    if list(argv) == ["sources"]:
-        print("\n".join(source.told() for source in SOURCES.values()))
-        return
-    # What the verifier logs of single answers is told in one warning for all.
-    logging.getLogger("recipe.verify").setLevel(logging.ERROR)
-    given = _parser().parse_args(argv)
-    _check_arguments(given)
-    _write(given)
+    elif list(argv) == ["sources"]:
+        print(LIST.read_text("utf-8"))
+    else:
+        # What the verifier logs of single answers is told in one warning for all.
+        logging.getLogger("recipe.verify").setLevel(logging.ERROR)
+        _write(_parser().parse_args(argv))

@@ -85,20 +85,15 @@ def changed(**columns):
 
 SYSTEM = {"role": "system", "content": "x"}
 BREACHES = [
-    (changed(prompt=None), "row 1, column `prompt`: expected turns .* or a text, got None"),
-    (changed(prompt=[]), "row 1, column `prompt`: expected turns"),
-    (changed(prompt=[*user("x"), SYSTEM]), "row 1, .* must end with a turn of the user's: "),
-    (changed(prompt=user(" ")), "row 1, column `prompt`: must end with a turn of the user's"),
-    (changed(prompt=user(None)), "row 1, .* turn 0 is no role and text"),
+    (changed(prompt=None), "row 1, column `prompt`: expected turns .* or a text .*, got None"),
+    (changed(prompt=[*user("x"), SYSTEM]), "row 1, column `prompt`: expected turns"),
+    (changed(prompt=user(None)), "row 1, column `prompt`: expected turns"),
     (
         changed(reward_model={"ground_truth": None}, answer=None),
         "row 1, column `reward_model.ground_truth`: the ground truth is missing: None",
     ),
-    (changed(reward_model={"ground_truth": "nan"}), "row 1, .* nan is not a finite number"),
-    (changed(extra_info={"index": "a\x1b[2J"}), "row 1, .* a text that can be printed"),
     (changed(extra_info={"index": "a"}), "row 1, .* row 0 has the same id 'a'"),
     ([{**ROW, "extra_info": None}] * 2, "row 1, .* row 0 has the same id .* main_prepare.py"),
-    (changed(data_source="a\x00"), "row 1, column `data_source`: holds a control character"),
     (
         changed(reward_model={"ground_truth": "2", "kind": "maths2"}),
         "row 1, column `reward_model.kind`: expected one of maths, choice, program, got 'maths2'",
@@ -106,10 +101,6 @@ BREACHES = [
     (
         changed(reward_model={"ground_truth": "BC", "kind": "choice"}),
         "row 1, column `reward_model.ground_truth`: .* one letter from A to Z, got 'BC'",
-    ),
-    (
-        changed(problem="x\n(A) 1\n(B) 2", reward_model={"ground_truth": "D", "kind": "choice"}),
-        "row 1, .* the problem lists the options A, B, the answer is D",
     ),
     (
         changed(reward_model={"ground_truth": "assert (", "kind": "program"}),
@@ -128,15 +119,11 @@ def test_a_breach_is_named_by_file_row_and_column(tmp_path, rows, message):
     assert os.listdir(tmp_path) == ["bad.parquet"]
 
 
-def without(name):
-    return [{column: value for column, value in ROW.items() if column != name}]
-
-
 FILES = {
-    "no prompt": (without("prompt"), "column `prompt` is missing; the file has .*solution"),
-    "no truth": ([{"prompt": "x"}], "column `reward_model` is missing"),
+    "no prompt": ([{"problem": "x?", "answer": 1}], "row 0, column `prompt`: expected turns"),
+    "no truth": ([{"prompt": "x"}], "row 0, column `answer`: the ground truth is missing"),
     "pictures": ([ROW | {"images": [b"x"]}], "row 0, column `images`: is not empty"),
-    "no rows": ([], "column `prompt` is missing|no rows"),
+    "no rows": ([], "no rows"),
 }
 
 
@@ -147,19 +134,18 @@ def test_a_file_that_cannot_be_used_says_what_to_do(tmp_path, rows, message):
 
 
 def test_a_file_that_is_missing_foreign_or_cut_is_one_line(tmp_path):
-    with pytest.raises(
-        DataError, match="none.parquet: no such file; python recipe/hint/main_prepare.py IN"
-    ):
+    with pytest.raises(DataError, match=r"none.parquet: not a readable .*docs/data.md.* No such"):
         read_file(tmp_path / "none.parquet")
-    with pytest.raises(DataError, match="main_prepare.py sage_train "):
-        read_file(tmp_path / "sage_train.parquet")
-    with pytest.raises(DataError, match="no column 'why'"):
-        read_file(write(tmp_path / "a.parquet", [ROW]), "why")
+    write(tmp_path / "a.parquet", [ROW])
     (tmp_path / "cut.parquet").write_bytes((tmp_path / "a.parquet").read_bytes()[:-99])
     with pytest.raises(DataError, match="cut.parquet: not a readable parquet file"):
         read_file(tmp_path / "cut.parquet")
     with pytest.raises(DataError, match="sums.pq: the name must end in .parquet"):
         write_rows([ROW], tmp_path / "sums.pq")
+    table = pq.read_table(tmp_path / "a.parquet")
+    pq.write_table(table.append_column("answer", table["answer"]), tmp_path / "twice.parquet")
+    with pytest.raises(DataError, match="twice.parquet: column `answer` is there more than once"):
+        read_file(tmp_path / "twice.parquet")
 
 
 def test_each_kind_asks_for_its_own_form_of_answer():

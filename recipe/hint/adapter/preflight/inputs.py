@@ -15,7 +15,7 @@ from recipe.hint.hints.self_generated import hint_request
 from recipe.hint.methods import BASELINE, Method
 from recipe.hint.prompt import Message, Texts
 from recipe.hint.settings import HintSettings
-from recipe.problems.columns import ProblemFile, check_there, read_file
+from recipe.problems.columns import ProblemFile, read_file
 from recipe.problems.schema import Problem, complete_sets
 from recipe.run.config import FUNCTION, MODEL_NODE, PROMPT_LENGTH, ROLLOUT, check, files_of, setting
 from recipe.run.errors import ConfigError, DataError, one_line
@@ -131,10 +131,8 @@ def check_given(config: DictConfig, names: Sequence[str]) -> None:
 
 def read_files(config: DictConfig, name: str, *, by_source: bool = False) -> list[ProblemFile]:
     """Read the files of a setting; an id is unique over all of them, or in its data source."""
-    key, paths = setting(config, "data.solution_key") or "", files_of(config, name)
-    for path in paths:
-        check_there(path)
-    files = [read_file(path, key) for path in paths]
+    key = setting(config, "data.solution_key") or ""
+    files = [read_file(path, key) for path in files_of(config, name)]
     first: dict[object, str] = {}
     for file in files:
         for row, problem in enumerate(file.problems):
