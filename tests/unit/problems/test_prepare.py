@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 import pytest
-from hub_files import lay_out, prepare, write
+from hub_files import prepare, write
 from layouts import LAYOUTS, SOLUTION_KEYS, user, write_layout
 
 from recipe.hint import main_prepare
