@@ -46,7 +46,7 @@ from recipe.run.checkpoints import (
 )
 from recipe.run.reporter import StepReporter
 from recipe.run.resume import lacks_validation
-from recipe.run.run_folder import METRICS_FILE, RunFolder, plain
+from recipe.run.run_folder import METRICS_FILE, RunFolder, append_rows, plain
 from recipe.run.watchdog import NO_ANSWER, Liveness, Watchdog, ready
 from recipe.run.whole_file import whole_file, write_whole
 
@@ -134,7 +134,8 @@ class HintMixin(CreditMixin):
         evicted["failed"] += self.config.data.train_batch_size - len(records)
         facts_by_uid = {each.uid: mean_facts(each.conversations) for each in records}
         how = {"settings": self.hint.samples, "seed": self.hint.seed, "step": self.global_steps}
-        self.folder.append_samples(choose_samples(records, self._samples_of_step, **how))
+        samples = choose_samples(records, self._samples_of_step, **how)
+        append_rows(self.folder.samples, samples)
         for prefix, values in (
             ("hint", {f"{name}_prompts": float(value) for name, value in evicted.items()}),
             ("hint", self._method.metrics()),
@@ -156,7 +157,7 @@ class HintMixin(CreditMixin):
         records = [record for record, _ in read.values()]
         self._samples_of_step.update({uid: sample for uid, (_, sample) in read.items()})
         self.tracker.update(records)
-        self.folder.append_records(record.as_json() for record in records)
+        append_rows(self.folder.records, (record.as_json() for record in records))
         self._records_of_step.extend(records)
         return batch
 

@@ -79,13 +79,6 @@ class WatchdogSettings:
     update_s: _Positive = 7200.0
     save_s: _Positive = 3600.0
 
-    def __post_init__(self) -> None:
-        if self.progress_s < self.rollout_s:  # no prompt finishes before its group
-            raise ConfigError(
-                f"hint.watchdog.progress_s={self.progress_s:g} must be at least "
-                f"hint.watchdog.rollout_s={self.rollout_s:g}"
-            )
-
 
 @dataclass(frozen=True)
 class HintSettings:

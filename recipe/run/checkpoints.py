@@ -119,17 +119,9 @@ def repair_pointer(root: str | Path) -> int | None:
     verl writes its pointer in place, before a checkpoint is complete: a kill may leave it empty, or
     at a checkpoint of which files are missing. Nothing is deleted.
     """
-    step = check_resumable(root)
+    step = resume_step(root)
     if Path(root).is_dir():
         write_whole(Path(root) / _LATEST_OF_VERL, str(step or 0))
-    return step
-
-
-def check_resumable(root: str | Path) -> int | None:
-    """Return the step that a run resumes from; refuse a damaged checkpoint."""
-    step = resume_step(root)
-    if step is not None:
-        check_undamaged(step_folder(root, step))
     return step
 
 

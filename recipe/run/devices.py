@@ -1,10 +1,9 @@
-"""Check the machine: whole replicas, a GPU, Ray's CPU slots, and the loggers."""
+"""Check the machine: whole replicas, a GPU, and Ray's CPU slots."""
 
 from __future__ import annotations
 
 import math
 import os
-from importlib.util import find_spec
 from pathlib import Path
 
 from omegaconf import DictConfig
@@ -12,8 +11,6 @@ from omegaconf import DictConfig
 from recipe.run.config import (
     ROLLOUT,
     check,
-    files_of,
-    is_separate,
     rollout_devices,
     setting,
     world_size,
@@ -21,7 +18,6 @@ from recipe.run.config import (
 
 _NUM_CPUS = "ray_kwargs.ray_init.num_cpus"
 _SIZES = [f"{kind}_parallel_size" for kind in ("tensor_model", "pipeline_model", "data")]
-_PACKAGES = ("wandb", "mlflow", "swanlab", "clearml", "trackio", "tensorboard")
 
 
 def has_gpu() -> bool:
@@ -58,16 +54,9 @@ def check_machine(config: DictConfig) -> list[str]:
     """
     # verl stops late over a remainder, or leaves it idle.
     size = math.prod(setting(config, f"{ROLLOUT}.{name}") or 1 for name in _SIZES)
-    pools = {"trainer": world_size(config)}
-    if is_separate(config):
-        pools[ROLLOUT] = rollout_devices(config)
-    for pool, devices in pools.items():
-        on_each = setting(config, f"{pool}.n_gpus_per_node")
-        check(
-            devices % size == 0 and (on_each % size == 0 or size % on_each == 0),
-            f"{pool}.nnodes x {pool}.n_gpus_per_node = {devices} devices, {on_each} on each node, "
-            f"are not whole replicas of {size} ({ROLLOUT}.{' x '.join(_SIZES)})",
-        )
+    for devices in (world_size(config), rollout_devices(config)):
+        told = f"{devices} devices are not whole replicas of {size}"
+        check(devices % size == 0, f"{told} ({ROLLOUT}.{' x '.join(_SIZES)})")
     if setting(config, "ray_kwargs.ray_init.address") or os.environ.get("RAY_ADDRESS"):
         return []
     is_there = setting(config, "trainer.device") != "cuda" or has_gpu()
@@ -87,10 +76,3 @@ def check_machine(config: DictConfig) -> list[str]:
     )
     told = "not checked without the GPU: number of devices, memory, driver and kernels"
     return [] if is_there else [f"{told}; {needed} CPU slots are needed on the first node"]
-
-
-def check_loggers(config: DictConfig) -> None:
-    """Refuse a backend of ``trainer.logger`` that is not installed."""
-    for each in files_of(config, "trainer.logger"):
-        is_there = each not in _PACKAGES or find_spec(each)
-        check(is_there, f"trainer.logger={each} is not installed; pip install {each}, or drop it")

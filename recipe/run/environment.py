@@ -8,14 +8,13 @@ import os
 import platform
 import subprocess
 import sys
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import distributions
 from pathlib import Path
 from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
 from recipe import REPOSITORY
-from recipe.run.paths import model_folder
 
 _MODULES, _PLUGIN = "VERL_USE_EXTERNAL_MODULES", "recipe.laptop.plugin"
 PYTHON_OF_RUN = "HINT_FORK_EXECUTABLE"  # what a CPU run starts in place of Python
@@ -78,10 +77,10 @@ def environment_of(config: DictConfig) -> dict[str, str]:
     if config.trainer.device != "cpu":
         return QUIET_ENVIRONMENT | own
     path = OmegaConf.select(config, "actor_rollout_ref.model.path")
-    folder = model_folder(str(path)) if path else None
-    if folder is None:  # the hub has to give it
+    files = list(Path(path).expanduser().rglob("*")) if path else []
+    if not files:  # the hub has to give it
         own["HF_HUB_OFFLINE"] = "0"
-    elif sum(each.stat().st_size for each in folder.rglob("*") if each.is_file()) >= _LARGE_BYTES:
+    if not files or sum(each.stat().st_size for each in files if each.is_file()) >= _LARGE_BYTES:
         own["OMP_NUM_THREADS"] = str(len(os.sched_getaffinity(0)))
         own["VLLM_CPU_KVCACHE_SPACE"] = str(min(max(1, int(_memory_gib()) // 8), 4))
     return QUIET_ENVIRONMENT | CPU_ENVIRONMENT | own
@@ -100,21 +99,17 @@ def log_to_stderr() -> None:
 
 
 def describe_machine() -> dict[str, Any]:
-    """Return versions and nodes as JSON values; Ray must run. No addresses, no user, no paths."""
+    """Return versions and Ray's resources as JSON values, without addresses, users and paths."""
     import ray
 
-    driver = f"{os.cpu_count()} processors, {_memory_gib():.0f} GiB, "
-    driver += f"{platform.system()} {platform.machine()}"
-    nodes = [each["Resources"] for each in ray.nodes() if each["Alive"]]
-    devices = sum(int(each.get("GPU", 0)) for each in nodes)
-    kinds = {name.partition(":")[2] for each in nodes for name in each if "accelerator" in name}
-    shown = f"{len(nodes)}, {devices} devices {' '.join(sorted(kinds))}".strip()
-    versions = {"python": platform.python_version()}
-    for name in _PACKAGES:
-        with contextlib.suppress(PackageNotFoundError):  # the package itself, from its folder
-            versions[name] = version(name)
-    machine = {"driver": driver, "nodes": shown}
-    return {"machine": machine, "version": versions | _commit()}
+    machine: dict[str, Any] = {"driver": f"{os.cpu_count()} processors, {_memory_gib():.0f} GiB"}
+    machine["system"] = f"{platform.system()} {platform.machine()}"
+    for name, value in ray.cluster_resources().items():
+        if name.startswith(("CPU", "GPU", "accelerator_type")):
+            machine[name] = value
+    versions = {each.name: each.version for each in distributions() if each.name in _PACKAGES}
+    versions = {"python": platform.python_version(), **dict(sorted(versions.items())), **_commit()}
+    return {"machine": machine, "version": versions}
 
 
 def _commit() -> dict[str, str]:

@@ -24,10 +24,11 @@ from recipe.run.children import deferred_signals, raise_deferred, raise_on_sigte
 from recipe.run.environment import PYTHON_OF_RUN, environment_of
 from recipe.run.errors import HintError, StallError, Terminated, one_line
 from recipe.run.paths import evaluation_folder, make_absolute
-from recipe.run.reporter import Console, closing_lines, stopped_line
+from recipe.run.reporter import Console, closing_lines
 from recipe.run.run_folder import RunFolder, keep_config
-from recipe.run.task_runner import HintTaskRunner, claimed_places, is_training
+from recipe.run.task_runner import HintTaskRunner, is_training
 from recipe.run.watchdog import NO_ANSWER, Watchdog, read_fatal, sentence_of
+from recipe.run.whole_file import claimed
 
 _POLL_S = 0.2
 _SHUTDOWN_S, _ENDED_S = 30.0, 10.0  # for Ray's own end, then for that of what it started
@@ -44,10 +45,7 @@ def launch(config: DictConfig, *parts: Any) -> list[str]:
     try:
         return ["done", *closing_lines(run_to_its_end(config, HintTaskRunner, *parts))]
     except KeyboardInterrupt:
-        if config.trainer.resume_mode == "auto":
-            folder = RunFolder(config.hint.run_dir)
-            line = stopped_line(folder, config.trainer.default_local_dir)
-            sys.stdout.write(f"{line}\n")
+        sys.stdout.write(f"to go on: the same command with hint.run_dir={config.hint.run_dir}\n")
         raise
 
 
@@ -64,7 +62,7 @@ def run_to_its_end(config: DictConfig, runner_class: type, *parts: Any) -> RunFo
     make_absolute(config)
     folder = RunFolder(config.hint.run_dir)
     folder.create()
-    with claimed_places(config, ".lock"):
+    with claimed(folder.root / ".lock"):
         (folder.logs / "fatal.json").unlink(missing_ok=True)
         leave_former_run(config)
         # An evaluation in a run's folder leaves what that run was made with as it is.
@@ -236,10 +234,7 @@ def _reason(error: Exception, folder: RunFolder) -> str:
         reason = str(error)
     if not reason and isinstance(error, RayActorError):
         reason = f"the driver died: {one_line(error, 1000)}"
-    reason = reason or sentence_of(error, folder.root)
-    # vLLM's errors point at the output of its engine.
-    where = "; it is in a file logs/ray/worker-*: grep EngineCore"
-    return reason + (where if "root cause" in reason else "")
+    return reason or sentence_of(error, folder.root)
 
 
 def ray_arguments(config: DictConfig) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 from omegaconf import DictConfig, OmegaConf
@@ -31,25 +30,6 @@ def local_path(path: str) -> str:
     """Return a path that is here as an absolute one; any other name may be one on the hub."""
     local = Path(path).expanduser()
     return str(local.absolute()) if local.exists() else path
-
-
-def model_folder(path: str) -> Path | None:
-    """Return the folder of a model that is here: its own, or its newest in the hub's cache.
-
-    The hub's library is not imported: it reads the environment when it is.
-    """
-    folder = Path(path).expanduser()
-    if folder.is_dir():
-        return folder
-    home = os.environ.get("HF_HOME") or "~/.cache/huggingface"
-    cache = Path(os.environ.get("HF_HUB_CACHE") or f"{home}/hub").expanduser()
-    files = cache.glob(f"models--{path.replace('/', '--')}/snapshots/*/config.json")
-    found = sorted(files, key=os.path.getmtime, reverse=True)
-    kinds = {".safetensors", ".bin"}
-    return next(
-        (each.parent for each in found if kinds & {file.suffix for file in each.parent.iterdir()}),
-        None,
-    )
 
 
 def make_absolute(config: DictConfig) -> None:

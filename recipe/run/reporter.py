@@ -1,9 +1,8 @@
-"""Report a step on the console in two or three lines; everything else goes to files."""
+"""Report a step on the console in two lines; everything else goes to files."""
 
 from __future__ import annotations
 
 import contextlib
-import itertools
 import sys
 import time
 from collections.abc import Callable
@@ -11,7 +10,6 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
-from recipe.run.checkpoints import resume_step
 from recipe.run.run_folder import RunFolder, accuracies, read_rows
 
 # What the console calls the phases of a step; verl's names.
@@ -71,16 +69,32 @@ def duration(seconds: float) -> str:
 
 
 def describe(data: dict[str, Any], head: str, left: str = "") -> list[str]:
-    """Return up to three lines on a training step, and those on a validation.
-
-    With a multi-turn method the turns replace the hints; a method with neither shows neither.
-    """
+    """Return two lines on a training step, and one on each set of a validation."""
     lines = []
     if "timing_s/step" in data:
         times = ", ".join(f"{word} {_seconds(data, name)}" for word, name in _PHASES.items())
-        first = f"{head}  {_seconds(data, 'step')}  ({times})  {left}".rstrip()
-        lines = [first, *_reward_lines(data)]
+        lines.append(f"{head}  {_seconds(data, 'step')}  ({times})  {left}".rstrip())
+        lines.append("  " + "   ".join(_signal(data)))
     return lines + [f"  validation at {head}, {each}" for each in _accuracy_lines(data)]
+
+
+def _signal(data: dict[str, Any]) -> list[str]:
+    """Return what a step learns from; with turns, what they change in place of the reward."""
+
+    def count(name: str) -> int:
+        return int(data.get(f"hint/{name}", 0))
+
+    has_turns = "turns/delta" in data  # a mean reward over the rows of all turns means little
+    told = [
+        _turns(data, "turns/") if has_turns else f"reward {data.get('critic/score/mean', 0.0):.3f}",
+        f"informative groups {count('mixed_groups')}/{count('prompts')}",
+    ]
+    if "hint/used_level_1" in data:
+        names = ("used_no_hint", *(f"used_level_{level}" for level in range(1, 100)))
+        used = [count(name) for name in names if f"hint/{name}" in data]
+        told.append(f"hint levels {' '.join(f'{level}:{num}' for level, num in enumerate(used))}")
+        told.append(f"hints written {count('generate_success')}/{count('generate_requested')}")
+    return [*told, f"tokens {count('rollout_tokens') + count('tokens')}"]
 
 
 def _accuracy_lines(data: dict[str, Any]) -> list[str]:
@@ -93,45 +107,12 @@ def _accuracy_lines(data: dict[str, Any]) -> list[str]:
     return lines
 
 
-def _reward_lines(data: dict[str, Any]) -> list[str]:
-    prompts = _count(data, "prompts")
-    signal = f"informative groups {_count(data, 'mixed_groups')}/{prompts}"
-    tokens = f"tokens {_count(data, 'rollout_tokens') + _count(data, 'tokens')}"
-    if "turns/delta" in data:  # a mean reward over the rows of all turns means little
-        return [f"  {signal}   {tokens}", f"  {_turns(data, 'turns/')}"]
-    head = f"  reward {data.get('critic/score/mean', 0.0):.3f}   {signal}"
-    if "hint/used_level_1" not in data:
-        return [f"{head}   {tokens}"]
-    num_at_first = round((1 - data.get("hint/zero_signal_before", 0.0)) * prompts)
-    used = itertools.chain(["used_no_hint"], map("used_level_{}".format, itertools.count(1)))
-    there = itertools.takewhile(lambda name: f"hint/{name}" in data, used)
-    levels = " ".join(f"{level}:{_count(data, name)}" for level, name in enumerate(there))
-    written = f"{_count(data, 'generate_success')}/{_count(data, 'generate_requested')}"
-    return [
-        f"{head}, {num_at_first} at the first level tried",
-        f"  hint levels {levels}   hints written {written}   {tokens}",
-    ]
-
-
 def _turns(data: dict[str, Any], prefix: str) -> str:
-    """Return what the further turns change: accuracies, their difference with its interval."""
-
-    def share(name: str, sign: str = "") -> str:
-        return f"{100 * data[prefix + name]:{sign}.1f}"
-
-    interval = f"[{share('delta_low', '+')}, {share('delta_high', '+')}]"
-    return (
-        f"first turn {share('acc_t1')} % correct, last {share('acc_t2')} %: "
-        f"{share('delta', '+')} {interval}   wrong to correct {share('wrong_to_right')} %, "
-        f"correct to wrong {share('right_to_wrong')} %, same answer {share('unchanged')} %"
-    )
-
-
-def stopped_line(folder: RunFolder, checkpoints: str) -> str:
-    """Return how to continue a run that was stopped, and from which step."""
-    step = resume_step(checkpoints)
-    where = f"resumes after step {step}" if step else "starts over (no checkpoint yet)"
-    return f"stopped: with hint.run_dir={folder.root} the same command {where}"
+    """Return the accuracies of first and last turn, and their difference with its interval."""
+    names = ("acc_t1", "acc_t2", "delta", "delta_low", "delta_high")
+    first, last, *change = (100 * data[prefix + name] for name in names)
+    told = "{:+.1f} [{:+.1f}, {:+.1f}]".format(*change)
+    return f"first turn {first:.1f} % correct, last {last:.1f} %: {told}"
 
 
 def closing_lines(folder: RunFolder) -> list[str]:
@@ -167,7 +148,3 @@ class Console:
 
 def _seconds(data: dict[str, Any], name: str) -> str:
     return f"{data.get(f'timing_s/{name}', 0.0):.1f} s"
-
-
-def _count(data: dict[str, Any], name: str) -> int:
-    return int(data.get(f"hint/{name}", 0))

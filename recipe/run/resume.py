@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-import tempfile
-from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
 from recipe.run.checkpoints import (
-    check_resumable,
     check_undamaged,
     is_within,
     resume_step,
@@ -30,41 +26,33 @@ from recipe.run.config import (
     names,
     setting,
 )
-from recipe.run.errors import ConfigError, one_line
 from recipe.run.paths import CHECKPOINTS, DATA_FILES, FOLDERS, SOURCES
-from recipe.run.typed import read_json
+from recipe.run.run_folder import accuracies, read_rows
 
 _KEPT = names("trainer", "max_actor_ckpt_to_keep max_critic_ckpt_to_keep")
 _MODE, _FROM = names("trainer", "resume_mode resume_from_path")
 _OTHER = "give another trainer.experiment_name"
 # verl writes a file per trainer process, and can be resumed only with as many.
 _DEVICES = "trainer.nnodes x trainer.n_gpus_per_node"
-# Sections of the user's own keys: what is left out is a change too.
-_OPEN = (
-    *("data.apply_chat_template_kwargs", "hint.teacher.body"),
-    *(KWARGS, f"{FUNCTION}.reward_kwargs"),
-)
-# What must be as it was for a run to be resumed, beside the settings of its method: a setting, or a
-# section with all that is in it.
-SAME = (
+# What must be as it was for a run to be resumed: a setting, or a section with all that is in it ...
+_SAME = (
     *names("trainer", "method v1.trainer_mode"),
-    *names("algorithm", "adv_estimator use_kl_in_reward kl_ctrl gamma lam"),
-    *names("algorithm", "norm_adv_by_std_in_grpo rollout_correction filter_groups.enable"),
-    *(FUNCTION, KWARGS, "reward.reward_manager.name"),
-    *names(MODEL_NODE, "path lora_rank lora_alpha target_modules lora_adapter_path"),
-    f"{MODEL_NODE}.custom_chat_template",
-    *names("data", "apply_chat_template_kwargs train_files seed shuffle train_max_samples"),
+    *names("trainer", "hint_accuracy_min_threshold hint_accuracy_max_threshold"),
+    *("algorithm", "hint", FUNCTION, KWARGS, "reward.reward_manager.name", "critic.optim"),
+    *names(MODEL_NODE, "path lora_rank lora_alpha target_modules custom_chat_template"),
     # The order of one seed is another with processes of the loader, and so is its state.
-    *names("data", "train_batch_size max_prompt_length max_response_length dataloader_num_workers"),
-    *names(ROLLOUT, "n prompt_length response_length temperature top_p top_k"),
-    *names(ACTOR, "optim strategy ppo_mini_batch_size ppo_epochs loss_agg_mode clip_ratio"),
-    *names(ACTOR, "clip_ratio_low clip_ratio_high use_kl_loss kl_loss_coef entropy_coeff"),
-    *names(ACTOR, "loss_scale_factor policy_loss fsdp_config.fsdp_size"),
-    *names("critic", "optim ppo_epochs fsdp.fsdp_size"),
-    *names("hint", "seed seeded_sampling max_level source prompts style max_tokens temperature"),
-    *names("hint", "top_p attempts too_long conditioning leak_policy prefix"),
-    *names("hint.teacher", "model body num_ladders"),
-    *names("hint.verify", "answer_format program_cpu_s program_memory_mib"),
+    *names("data", "apply_chat_template_kwargs train_files seed shuffle dataloader_num_workers"),
+    *names("data", "train_batch_size max_prompt_length max_response_length train_max_samples"),
+    *names(ROLLOUT, "n prompt_length temperature top_p top_k"),
+    *names(ACTOR, "optim strategy ppo_mini_batch_size ppo_epochs loss_agg_mode policy_loss"),
+    *names(ACTOR, "clip_ratio_low clip_ratio_high use_kl_loss kl_loss_coef fsdp_config.fsdp_size"),
+    _DEVICES,
+)
+# ... but for these.
+_FREE = (
+    *names("hint", "run_dir watchdog samples max_in_flight"),
+    *names("hint.verify", "num_workers timeout_s wall_factor worker_memory_mib program_wall_s"),
+    *names("hint.teacher", "base_url api_key_env num_parallel timeout_s num_retries cache_dir"),
 )
 
 
@@ -79,8 +67,8 @@ def check_run_folder(config: DictConfig) -> str:
     )
     run, root = Path(setting(config, "hint.run_dir")), Path(setting(config, CHECKPOINTS))
     mode, own_step = setting(config, _MODE), resume_step(root)
-    if mode == "auto":
-        check_resumable(root)
+    if mode == "auto" and own_step is not None:
+        check_undamaged(step_folder(root, own_step))
     if mode == "resume_path":
         path = setting(config, _FROM)
         folder = Path(str(path)).absolute()
@@ -124,7 +112,8 @@ def is_finished(config: DictConfig) -> bool:
     is_training = setting(config, _MODE) == "auto" and not setting(config, "trainer.val_only")
     if not is_training or resumed_step(config) != last:
         return False
-    is_logged = any(row["step"] == last and "hint/prompts" in row for row in _metrics(config))
+    rows = read_rows(Path(setting(config, "hint.run_dir")) / "metrics.jsonl")
+    is_logged = any(row["step"] == last and "hint/prompts" in row for row in rows)
     return is_logged and not lacks_validation(config, last, last)
 
 
@@ -133,21 +122,12 @@ def lacks_validation(config: DictConfig, step: int, last: int) -> bool:
     every = setting(config, "trainer.test_freq")
     if every < 1 or (step % every and step < last):
         return False
-    rows = (row for row in _metrics(config) if row["step"] == step)
-    return not any(name.startswith("val-core/") for row in rows for name in row)
+    rows = read_rows(Path(setting(config, "hint.run_dir")) / "metrics.jsonl")
+    return not any(row["step"] == step and accuracies(row) for row in rows)
 
 
-def _metrics(config: DictConfig) -> Iterator[dict[str, Any]]:
-    path = Path(setting(config, "hint.run_dir")) / "metrics.jsonl"
-    for line in path.read_text("utf-8").split("\n")[:-1] if path.is_file() else ():
-        with contextlib.suppress(ValueError):  # a report says which line is damaged
-            row = read_json(line)
-            if isinstance(row, dict) and "step" in row:
-                yield row
-
-
-def check_same_run(config: DictConfig, own: Sequence[str] = ()) -> None:
-    """Refuse to resume a run with settings, in ``SAME`` or its method's ``own``, of another one.
+def check_same_run(config: DictConfig) -> None:
+    """Refuse to resume a run with settings, of those in ``_SAME``, of another one.
 
     A setting that only one of the two has, of another version, is not compared.
     """
@@ -157,14 +137,13 @@ def check_same_run(config: DictConfig, own: Sequence[str] = ()) -> None:
     is_own = is_within(setting(config, CHECKPOINTS), checkpoint)
     if not (is_own and (root / "config.yaml").exists()):
         return
-    same = [name for name in (*SAME, _DEVICES, *own) if name]
+    same, free = (tuple(f"{name}." for name in each) for each in (_SAME, _FREE))
     was, now = _compared(OmegaConf.load(root / "config.yaml")), _compared(config)
     changed = [
-        f"{key}={was.get(key)}, now {now.get(key)}"
-        for key in {**was, **now}
-        if (key in was and key in now) or key.startswith(_OPEN)
-        if any(f"{key}.".startswith(f"{name}.") for name in same)
-        if was.get(key) != now.get(key)
+        f"{key}={was[key]}, now {now[key]}"
+        for key in was
+        if key in now and was[key] != now[key]
+        if f"{key}.".startswith(same) and not f"{key}.".startswith(free)
     ]
     check(
         not changed,
@@ -194,11 +173,8 @@ def check_places(config: DictConfig) -> None:
 def check_folder(name: str, value: object) -> None:
     """Refuse a folder that cannot be written to."""
     path = Path(str(value)).absolute()
-    there = next(each for each in (path, *path.parents) if os.path.lexists(each))
-    try:
-        # Not os.access: for root it returns true on file systems that still refuse.
-        os.rmdir(tempfile.mkdtemp(prefix=".preflight-", dir=there))
-    except OSError as error:
-        raise ConfigError(
-            f"{name}={value}: no folder can be made there ({one_line(error)}); choose another place"
-        ) from error
+    there = next(each for each in (path, *path.parents) if each.exists())
+    check(
+        there.is_dir() and os.access(there, os.W_OK),
+        f"{name}={value}: no folder can be made there; choose another place",
+    )

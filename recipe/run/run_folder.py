@@ -35,17 +35,9 @@ class RunFolder:
         """Make the folders; an existing run's files stay."""
         self.logs.mkdir(parents=True, exist_ok=True)
 
-    def append_records(self, rows: Iterable[dict[str, Any]]) -> None:
-        """Add one line per prompt, written before the step continues."""
-        _append(self.records, rows)
-
-    def append_samples(self, rows: Iterable[dict[str, Any]]) -> None:
-        """Add one line per prompt that was chosen for people to look at."""
-        _append(self.samples, rows)
-
     def append_metrics(self, step: int, metrics: dict[str, Any]) -> None:
         """Add one line for a step."""
-        _append(self.metrics, [{"step": step} | plain(metrics)])
+        append_rows(self.metrics, [{"step": step} | plain(metrics)])
 
     def restore_metrics(self, step: int, checkpoint: Path) -> None:
         """Add the line of a step whose run ended between its checkpoint and its line."""
@@ -137,7 +129,8 @@ def accuracies(row: Mapping[str, Any]) -> dict[str, float]:
     }
 
 
-def _append(path: Path, rows: Iterable[dict[str, Any]]) -> None:
+def append_rows(path: Path, rows: Iterable[dict[str, Any]]) -> None:
+    """Add one line per row, which is written when the call returns."""
     append_lines(path, (json.dumps(row).encode() for row in rows))
 
 

@@ -7,8 +7,7 @@ import json
 import os
 import time
 import traceback
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import ray
@@ -34,22 +33,6 @@ def is_training(config: DictConfig) -> bool:
     return not (config.trainer.get("eval_only") or config.trainer.get("val_only"))
 
 
-@contextlib.contextmanager
-def claimed_places(config: DictConfig, lock: str, *, wait_s: float = 0.0) -> Iterator[None]:
-    """Hold the run's folder, and that of its checkpoints if it is another, against other runs.
-
-    The command and the driver have a lock each.
-    """
-    root = Path(config.hint.run_dir)
-    checkpoints = Path(config.trainer.get("default_local_dir") or root)
-    is_apart = is_training(config) and not checkpoints.resolve().is_relative_to(root.resolve())
-    with contextlib.ExitStack() as claims:
-        for each in [root, checkpoints] if is_apart else [root]:
-            each.mkdir(parents=True, exist_ok=True)
-            claims.enter_context(claimed(each / lock, wait_s=wait_s))
-        yield
-
-
 class HintTaskRunner:
     """verl's TaskRunnerV1 with the recipe's trainer, manager and rollout servers.
 
@@ -69,7 +52,7 @@ class HintTaskRunner:
         # Before verl's imports: the launcher waits for its heartbeat.
         watchdog = Watchdog(folder.logs)
         try:
-            with claimed_places(config, ".driver.lock", wait_s=_PREDECESSOR_S):
+            with claimed(folder.root / ".driver.lock", wait_s=_PREDECESSOR_S):
                 return self._run(config, folder, watchdog)
         except BaseException as error:
             with contextlib.suppress(OSError):  # a full disk; the launcher has Ray's error too

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import functools
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import fields
 from typing import Any
 
 import yaml
@@ -20,19 +18,13 @@ def read_yaml(text: str) -> Any:
     return yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))
 
 
-@functools.cache
-def _names(cls: Any) -> tuple[str, ...]:
-    return tuple(each.name for each in fields(cls))
-
-
 def fields_of(value: Any) -> dict[str, Any]:
     """Return the fields of a dataclass by name; ``asdict`` copies what is in them too."""
-    return {name: getattr(value, name) for name in _names(type(value))}
+    return {name: getattr(value, name) for name in value.__dataclass_fields__}
 
 
 def read_typed(cls: type, node: Mapping[str, Any], path: str) -> Any:
     """Build a frozen dataclass from its values by name; ``path`` names the node in messages."""
-    check_finite(node, path)
     try:
         # As JSON: strict mode takes a list for a tuple and a mapping for a dataclass only there.
         text = json.dumps(node, default=str)
@@ -62,15 +54,3 @@ def read_json(text: str | bytes) -> Any:
         return json.loads(text, parse_constant=finite, parse_float=finite)
     except RecursionError as error:
         raise ValueError("nested too deep") from error
-
-
-def check_finite(node: Any, path: str) -> None:
-    """Refuse ``nan`` and ``inf`` anywhere in plain mappings and lists."""
-    if isinstance(node, float) and not math.isfinite(node):
-        raise ConfigError(f"{path}={node} must be a finite number")
-    if isinstance(node, Mapping):
-        for name, value in node.items():
-            check_finite(value, f"{path}.{name}" if path else str(name))
-    elif isinstance(node, list | tuple):
-        for place, value in enumerate(node):
-            check_finite(value, f"{path}[{place}]")

@@ -170,7 +170,10 @@ def test_the_metrics_of_a_step_count_the_records_of_all_its_updates(monkeypatch)
         lambda *given, **_: sampled.append(given) or ["row"],
     )
     written = []
-    trainer.folder = SimpleNamespace(append_samples=written.extend)
+    trainer.folder = SimpleNamespace(samples="samples.jsonl")
+    monkeypatch.setattr(
+        "recipe.hint.hint_trainer.append_rows", lambda path, rows: written.extend(rows)
+    )
     monkeypatch.setattr(
         "recipe.hint.hint_trainer.hint_metrics.verify_metrics",
         lambda records: {"ungraded": float(len(records))},

@@ -18,7 +18,7 @@ from recipe.run.checkpoints import (
     step_folder,
 )
 from recipe.run.errors import ConfigError
-from recipe.run.launcher import claimed_places, leave_former_run
+from recipe.run.launcher import leave_former_run
 from recipe.run.resume import check_run_folder, is_finished
 from recipe.run.run_folder import METRICS_FILE, RunFolder, read_rows
 
@@ -128,21 +128,6 @@ def test_checkpoints_of_another_run_in_a_folder_of_their_own_are_not_gone_on_wit
         check_run_folder(settings(two, root, resume_mode=mode))
     point_at(root, 0)  # nothing to go on with
     assert "starts at step 1" in check_run_folder(settings(two, root))
-
-
-def test_two_runs_do_not_write_their_checkpoints_to_one_folder(tmp_path):
-    def claim(name, **more):
-        folder = RunFolder(tmp_path / name)
-        folder.create()
-        return claimed_places(settings(folder.root, tmp_path / "scratch", **more), ".lock")
-
-    with claim("one"):
-        with pytest.raises(ConfigError, match=r"scratch is in use by another run"), claim("two"):
-            pass
-        with claim("three", eval_only=True):  # it writes none
-            pass
-    with claim("two"):
-        pass
 
 
 def test_the_metrics_of_a_step_are_saved_as_they_are_logged(tmp_path, monkeypatch):

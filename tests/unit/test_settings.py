@@ -48,7 +48,6 @@ def test_each_method_gives_the_configuration_its_settings_and_their_defaults():
         ({"style": "long"}, "style='long'"),
         ({"top_p": 0.0}, "top_p=0.0"),
         ({"verify": {"timeout_s": 0}}, "verify.timeout_s=0"),
-        ({"watchdog": {"progress_s": 60.0}}, "watchdog.progress_s=60"),
         ({"fixed": 3}, "fixed=3"),
         ({"prefix": {"ratios": [0.5, 0.25]}}, "prefix.ratios=[0.5, 0.25]"),
         ({"ghpo": {"accuracy_weight": 0}}, "ghpo.accuracy_weight=0"),

@@ -12,6 +12,7 @@ from recipe.run.checkpoints import (
     MERGED,
     QUEUE,
     STATE_FILE,
+    check_undamaged,
     complete_steps,
     drop_old,
     empty_step,
@@ -43,12 +44,12 @@ def test_a_checkpoint_with_a_cut_or_missing_file_is_refused_by_its_name(tmp_path
     (folder / "actor/model.pt").write_bytes(b"0123456789")
     mark_complete(tmp_path, 5)
     (folder / "notes.txt").write_text("a further file does no harm")
-    assert repair_pointer(tmp_path) == 5
+    check_undamaged(folder)
     (folder / "actor/model.pt").write_bytes(content) if content else (
         folder / "actor/model.pt"
     ).unlink()
     with pytest.raises(ConfigError, match=r"global_step_5 is damaged: actor/model.pt"):
-        repair_pointer(tmp_path)
+        check_undamaged(folder)
     shutil.rmtree(folder)  # as the message says
     assert repair_pointer(tmp_path) == 3
 

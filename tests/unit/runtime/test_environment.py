@@ -1,4 +1,4 @@
-"""What a CPU run takes of its machine, and where it looks for a model."""
+"""What a CPU run takes of its machine."""
 
 import os
 
@@ -7,9 +7,6 @@ from omegaconf import OmegaConf
 
 from recipe.hint.settings import settings_of
 from recipe.run import environment
-from recipe.run.paths import model_folder
-
-NAME = "owner/model"
 
 
 def config_of(path):
@@ -19,9 +16,8 @@ def config_of(path):
 
 
 @pytest.fixture(autouse=True)
-def machine(tmp_path, monkeypatch):
+def machine(monkeypatch):
     monkeypatch.setenv("HINT_REPO", ".")
-    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1, 5})
     monkeypatch.setattr(environment, "_LARGE_BYTES", 1000)
 
@@ -40,12 +36,9 @@ def test_a_large_model_takes_the_threads_of_the_machine(tmp_path, size, threads)
     assert values["HF_HUB_OFFLINE"] == "1"
 
 
-def test_a_model_in_the_hubs_cache_is_found_without_the_hub(tmp_path):
-    assert model_folder(NAME) is None
-    assert environment.environment_of(config_of(NAME))["HF_HUB_OFFLINE"] == "0"
-    folder = model_of(tmp_path / "hub/models--owner--model/snapshots/1", 10)
-    assert model_folder(NAME) == folder
-    assert environment.environment_of(config_of(NAME))["HF_HUB_OFFLINE"] == "1"
+def test_a_model_that_is_not_here_may_come_from_the_hub():
+    values = environment.environment_of(config_of("owner/model"))
+    assert (values["HF_HUB_OFFLINE"], values["OMP_NUM_THREADS"]) == ("0", "3")
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from recipe.problems.columns import ProblemFile, read_file
 from recipe.problems.schema import Problem, complete_sets
 from recipe.run.config import FUNCTION, MODEL_NODE, PROMPT_LENGTH, ROLLOUT, check, files_of, setting
 from recipe.run.errors import ConfigError, DataError, one_line
-from recipe.run.paths import TRAIN, model_folder
+from recipe.run.paths import TRAIN, local_path
 from recipe.verify.answer import unasked_warning
 
 MODEL, MAX_MODEL_LEN = f"{MODEL_NODE}.path", f"{ROLLOUT}.max_model_len"
@@ -63,9 +63,9 @@ def load_model(config: DictConfig, *, has_weights: bool = True) -> Model:
     from verl.workers.rollout.utils import get_max_position_embeddings
 
     path, trust = setting(config, MODEL), bool(setting(config, f"{MODEL_NODE}.trust_remote_code"))
-    folder = model_folder(str(path)) or path
+    folder = local_path(str(path))
     is_of_hub = str(path).count("/") == 1 and not str(path).startswith((".", "/", "~"))
-    if folder == path and not is_of_hub:
+    if not (Path(folder).is_dir() or is_of_hub):
         raise ConfigError(f"{MODEL}={path}: no such folder of a model")
     node: Any = OmegaConf.create(setting(config, f"{MODEL_NODE}.override_config") or {})
     overrides: Any = OmegaConf.to_container(node)

@@ -36,7 +36,7 @@ from recipe.hint.settings import (
 )
 from recipe.problems.columns import ProblemFile
 from recipe.run.config import FUNCTION, PROMPT_LENGTH, ROLLOUT, check, setting
-from recipe.run.devices import check_loggers, check_machine
+from recipe.run.devices import check_machine
 from recipe.run.errors import ConfigError, VerifierError
 from recipe.run.paths import TRAIN, VAL
 from recipe.run.resume import check_folder, check_run_folder, check_same_run, resumed_step
@@ -76,7 +76,6 @@ def preflight(config: DictConfig, argv: Sequence[str]) -> list[str]:
     if idle := unread_settings(config.trainer.method, options, settings):
         told = ", ".join(f"{name}={options[name]}" for name in idle)
         warnings.append(f"without effect in this run: {told}")
-    check_loggers(config)
     check_reward(config, settings)
     unchecked = check_machine(config)
     folder = check_run_folder(config)
@@ -92,10 +91,7 @@ def preflight(config: DictConfig, argv: Sequence[str]) -> list[str]:
     method.check_steps(steps)
     with open_dict(given):
         given.trainer.total_training_steps = config.trainer.total_training_steps = steps
-    own = [method.settings_node]
-    if own == ["trainer"]:
-        own = [f"trainer.{name}" for name in method.settings_cls.__dataclass_fields__]
-    check_same_run(config, own)
+    check_same_run(config)
     seed_engines(given, config, argv)
     trained = {Path(file.path).resolve() for file in train}
     warnings += lengths.warnings + [
