@@ -1,8 +1,4 @@
-"""What a base model of an embedded world is made with: tokenizer, pre-training, sampling.
-
-The vocabulary is written down, not trained: the 256 bytes, the roles of the chat template, and a
-world's fixed pieces of text. Other text is spelled byte by byte, without loss.
-"""
+"""What a base model of an embedded world is made with: tokenizer, pre-training, sampling."""
 
 from __future__ import annotations
 
@@ -17,7 +13,7 @@ from typing import Any
 
 import torch
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers
-from torch.nn import functional
+from torch.nn.utils.rnn import pad_sequence
 from transformers import GenerationConfig, LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 from recipe.hint.prompt import Message, Texts
@@ -80,7 +76,10 @@ def followed(messages: list[Message], *texts: str) -> list[Message]:
 
 
 def build_tokenizer(pieces: Sequence[str]) -> PreTrainedTokenizerFast:
-    """Return the tokenizer of a world with these pieces; the same on every call."""
+    """Return the tokenizer of a world with these pieces; the same on every call.
+
+    The vocabulary is written down: bytes, the roles of the chat template, and the pieces.
+    """
     fixed = list(dict.fromkeys(["system\n", "user\n", "assistant\n", *pieces]))
     byte_level = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
     spelled = [byte_level.pre_tokenize_str(piece)[0][0] for piece in fixed]
@@ -160,23 +159,6 @@ def batches(
         yield sorted(rows, key=lambda row: len(row[0]))
 
 
-def _response_loss(model: LlamaForCausalLM, rows: list[TokenRow]) -> torch.Tensor:
-    """Return the summed negative log-likelihood of the responses, in nats."""
-    length = max(len(ids) for ids, _ in rows)
-    ids = torch.zeros(len(rows), length, dtype=torch.long)
-    labels = torch.full((len(rows), length), IGNORED)
-    for row, (ids_T, is_response_T) in enumerate(rows):
-        filled = torch.tensor(ids_T)
-        ids[row, : len(ids_T)] = filled
-        labels[row, : len(ids_T)] = filled.where(torch.tensor(is_response_T) > 0, IGNORED)
-    # Padding is on the right, where causal attention never looks back to: no mask needed.
-    hidden = model.model(input_ids=ids[:, :-1], use_cache=False).last_hidden_state
-    targets = labels[:, 1:]
-    is_target = targets != IGNORED
-    logits = model.lm_head(hidden[is_target])
-    return functional.cross_entropy(logits, targets[is_target], reduction="sum")
-
-
 def pretrain(
     tokenizer: PreTrainedTokenizerFast, recipe: Recipe, draw: Draw
 ) -> tuple[LlamaForCausalLM, list[str]]:
@@ -199,7 +181,13 @@ def pretrain(
         num_tokens = sum(sum(is_response_T) for _, is_response_T in rows)
         half = len(rows) // 2
         for part in (rows[:half], rows[half:]):  # rows of like length, so little padding
-            loss = _response_loss(model, part) / num_tokens
+            # Padding is on the right, where causal attention never looks back to: no mask needed.
+            ids, is_response = (
+                pad_sequence([*map(torch.tensor, each)], batch_first=True)
+                for each in zip(*part, strict=True)
+            )
+            labels = ids.where(is_response > 0, IGNORED)
+            loss = model(input_ids=ids, labels=labels, num_items_in_batch=num_tokens).loss
             loss.backward()
             losses.append(loss.item())
         torch.nn.utils.clip_grad_norm_(model.parameters(), recipe.max_grad_norm)

@@ -1,6 +1,6 @@
 """Rebuild an embedded world: ``python recipe/hint/main_tiny.py --world two_turn``.
 
-``--only problems,tokenizer`` rebuilds the parts that take seconds; the base takes minutes.
+``--problems`` rebuilds all but the base, in seconds; the base takes minutes.
 """
 
 from __future__ import annotations
@@ -8,8 +8,7 @@ from __future__ import annotations
 import json
 import logging
 import random
-import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -26,10 +25,9 @@ from recipe.run.arguments import Parser
 from recipe.run.ending import errors_in_one_line
 from recipe.run.whole_file import file_sha256
 from recipe.worlds import base, chains, three_turn, two_turn
-from recipe.worlds.base import Draw, Recipe
+from recipe.worlds.base import Recipe
 
 logger = logging.getLogger(__name__)
-PARTS = ("problems", "tokenizer", "base")
 VAL_SIZES = {"easy": 100, "hard": 200}  # held-out problems of every world, a file each
 # File of the training problems with columns of hints -> sets of hints for each problem.
 HINT_FILES = {"train_hints": 1, "train_hints_10": 10}
@@ -53,27 +51,10 @@ class World:
     recipe: Recipe = field(default_factory=Recipe)
     tables: int | None = None
 
-    @property
-    def folder(self) -> str:
-        """Where the repository keeps it."""
-        return f"data/{self.source}"
-
-    @property
-    def hard(self) -> dict[str, chains.Family]:
-        """The secret tables, as an argument of the task's functions."""
-        return {} if self.tables is None else {"hard": chains.hard_family(self.tables)}
-
-    @property
-    def draw(self) -> Draw:
-        """Draws one conversation of the pre-training corpus."""
-        return partial(self.task.draw, **self.hard)
-
-    def items(self, family: str) -> tuple[Sequence[Item], Sequence[Item]]:
-        """Return the family's training problems, largest file, and its validation problems."""
-        rng = random.Random(f"problems/{self.tables or 0}/{family}")
-        num_train = max(sizes[family] for sizes in self.train_sizes.values())
-        found = self.task.distinct(family, num_train + VAL_SIZES[family], rng, **self.hard)
-        return found[:num_train], found[num_train:]
+    def of_task(self, name: str) -> Callable[..., Any]:
+        """Return a function of the task, with the secret tables where they are not its own."""
+        hard = {} if self.tables is None else {"hard": chains.hard_family(self.tables)}
+        return partial(getattr(self.task, name), **hard)
 
 
 ONE_TURN = World(
@@ -102,11 +83,14 @@ WORLDS = {"one_turn": ONE_TURN, "two_turn": TWO_TURN, "three_turn": THREE_TURN}
 
 def problem_files(world: World) -> dict[str, list[Row]]:
     """Return file stem -> rows, the same on every call."""
+    seed = world.tables or 0
     train: dict[str, list[tuple[Row, Item]]] = {}
     files: dict[str, list[Row]] = {}
-    for family in VAL_SIZES:
+    for family, num_val in VAL_SIZES.items():
         source = f"{world.source}/{family}"
-        for_training, for_validation = world.items(family)
+        num_train = max(sizes[family] for sizes in world.train_sizes.values())
+        rng = random.Random(f"problems/{seed}/{family}")
+        items = world.of_task("distinct")(family, num_train + num_val, rng)
         rows = [
             {
                 "prompt": world.task.question(item.problem),
@@ -118,28 +102,26 @@ def problem_files(world: World) -> dict[str, list[Row]]:
                 "reward_model": {"style": "rule", "ground_truth": item.answer},
                 "extra_info": {
                     "index": f"{source}/{number:04d}",
-                    "split": "train" if number < len(for_training) else "val",
+                    "split": "train" if number < num_train else "val",
                 },
             }
-            for number, item in enumerate([*for_training, *for_validation])
+            for number, item in enumerate(items)
         ]
-        train[family] = list(zip(rows, for_training, strict=False))
-        files[f"val_{family}"] = rows[len(for_training) :]
+        train[family] = list(zip(rows[:num_train], items, strict=False))
+        files[f"val_{family}"] = rows[num_train:]
     for stem, sizes in world.train_sizes.items():
         chosen = [pair for family, pairs in train.items() for pair in pairs[: sizes[family]]]
-        random.Random(f"order/{world.tables or 0}/{stem}").shuffle(chosen)
+        random.Random(f"order/{seed}/{stem}").shuffle(chosen)
         files[stem] = [row for row, _ in chosen]
         if stem == "train" and world.task is chains:
-            for hinted, num_sets in HINT_FILES.items():
-                files[hinted] = [
-                    row | _hint_columns(world, row, item, num_sets) for row, item in chosen
-                ]
+            for hinted, num in HINT_FILES.items():
+                files[hinted] = [row | _hint_columns(seed, row, item, num) for row, item in chosen]
     return files
 
 
-def _hint_columns(world: World, row: Row, item: Any, num_sets: int) -> dict[str, Any]:
+def _hint_columns(tables: int, row: Row, item: Any, num_sets: int) -> dict[str, Any]:
     """Return ``hint_level_1``, ...: a text each of one set of hints, lists of several."""
-    seed = f"hints/{world.tables or 0}/{row['extra_info']['index']}"
+    seed = f"hints/{tables}/{row['extra_info']['index']}"
     sets = [chains.hints_of(item, random.Random(f"{seed}/{number}")) for number in range(num_sets)]
     return {
         HINT_COLUMN.format(level=level): texts[0] if num_sets == 1 else list(texts)
@@ -149,20 +131,11 @@ def _hint_columns(world: World, row: Row, item: Any, num_sets: int) -> dict[str,
 
 def build_base(world: World, out: Path, command: str) -> None:
     """Pre-train the base, write it, its loss curve, and how it was made (``command``)."""
-    began = time.monotonic()
     tokenizer = base.build_tokenizer(world.task.pieces())
-    model, curve = base.pretrain(tokenizer, world.recipe, world.draw)
+    model, curve = base.pretrain(tokenizer, world.recipe, world.of_task("draw"))
     model.save_pretrained(out / "base")
-    facts = {
-        "command": command,
-        "recipe": asdict(world.recipe),
-        "parameters": model.num_parameters(),
-        "vocabulary": len(tokenizer),
-        "pretrain_seconds": round(time.monotonic() - began),
-        "threads": torch.get_num_threads(),
-        "torch": torch.__version__,
-        "transformers": transformers.__version__,
-    }
+    versions = {each.__name__: each.__version__ for each in (torch, transformers)}
+    facts = {"command": command, "recipe": asdict(world.recipe), **versions}
     (out / FACTS_NAME).write_text(json.dumps(facts, indent=2) + "\n")
     (out / "build.log").write_text("\n".join(curve) + "\n")
 
@@ -175,7 +148,7 @@ def file_hashes(out: Path) -> dict[str, str]:
 
 @errors_in_one_line()
 def main(argv: Sequence[str] | None = None) -> None:
-    """Build the chosen parts in their order, then the list of hashes."""
+    """Build the problems, the tokenizer and the base, then the list of hashes."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
     parser = Parser(description=str(__doc__).splitlines()[0])
     parser.add_argument("--world", default="one_turn", choices=WORLDS)
@@ -183,27 +156,19 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument(
         "--tables", type=int, help="seed of another world of one turn: secret tables and problems"
     )
-    parser.add_argument("--only", default=",".join(PARTS), help=f"parts of {','.join(PARTS)}")
-    parser.add_argument("--seed", type=int, help="of the pre-training")
-    parser.add_argument("--steps", type=int, help="pre-training updates")
+    parser.add_argument("--problems", action="store_true", help="no base: all else, in seconds")
+    parser.add_argument("--seed", type=int, default=0, help="of the pre-training")
     given = parser.parse_args(argv)
-    parts = given.only.split(",")
-    if unknown := sorted(set(parts) - set(PARTS)):
-        parser.error(f"--only: unknown part {', '.join(unknown)}; choose from {', '.join(PARTS)}")
     if given.tables is not None and (given.world != "one_turn" or given.out is None):
         parser.error("--tables needs --world one_turn, and --out: data/ is the world's own")
-    changes = {"seed": given.seed, "steps": given.steps}
-    changes = {name: value for name, value in changes.items() if value is not None}
     world = WORLDS[given.world]
-    world = replace(world, recipe=replace(world.recipe, **changes), tables=given.tables)
-    out = given.out or Path(world.folder)
+    world = replace(world, recipe=replace(world.recipe, seed=given.seed), tables=given.tables)
+    out = given.out or Path("data", world.source)
     (out / "base").mkdir(parents=True, exist_ok=True)
-    if "problems" in parts:
-        for stem, rows in problem_files(world).items():
-            pq.write_table(pa.Table.from_pylist(rows), out / f"{stem}.parquet")
-    if "tokenizer" in parts:
-        base.build_tokenizer(world.task.pieces()).save_pretrained(out / "base")
-    if "base" in parts:
+    for stem, rows in problem_files(world).items():
+        pq.write_table(pa.Table.from_pylist(rows), out / f"{stem}.parquet")
+    base.build_tokenizer(world.task.pieces()).save_pretrained(out / "base")
+    if not given.problems:
         chosen = f"--world {given.world}" + (f" --tables {given.tables}" if given.tables else "")
         build_base(world, out, f"python recipe/hint/main_tiny.py {chosen} --out {out}")
     lines = [f"{digest}  {name}\n" for name, digest in file_hashes(out).items()]

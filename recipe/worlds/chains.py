@@ -1,14 +1,9 @@
-"""The one-turn world's task: chains of named one-digit operations.
+"""The one-turn world's task: chains of named one-digit operations (data/README.md).
 
-A problem gives a start digit and K operations to apply one after another; the answer is the
-code of all K results, so a guess is right once in 10^K. Easy chains use arithmetic that
-pre-training states right most of the time. Hard chains use secret digit tables that it
-states right with ``P_TRUE`` only, and wrong in one fixed way (the misconception) with
-``P_MISCONCEPTION``: a whole hard chain succeeds with 0.2^5 = 0.03 %, and a hint that gives
-all results but one lifts that to 20 %.
-
-The first result of a problem is never 0. Verifiers compare answers as integers, where 01234
-and 1234 are one value; without a leading zero, equal integers of K digits are equal codes.
+Easy chains use arithmetic that pre-training states right most of the time. Hard chains use secret
+digit tables that it states right with ``P_TRUE`` only, and wrong in one fixed way (the
+misconception) with ``P_MISCONCEPTION``. The first result of a problem is never 0: verifiers compare
+answers as integers, where 01234 and 1234 are one value.
 """
 
 from __future__ import annotations

@@ -1,18 +1,8 @@
-"""The two-turn world: box the result of a chain first, show the work after it.
-
-A problem gives a start digit and four one-digit operations; the answer is the last result. The
-box comes before the work, so it has to be known at once. The work itself is a chain of table
-look-ups, which the base does well. A revision sees the work of the first response and can box
-what it says; a first response cannot.
+"""The two-turn world: box the result of a chain first, show the work after it (data/README.md).
 
 *Hard* problems compose four operations of arithmetic: nobody knows the result at once, and luck
 gives 10 %. In *easy* problems the third or the fourth operation sets the digit (``put7``), so the
-result can be known at once.
-
-The base's first response boxes a guess; its work is right most of the time. Asked to revise, it
-mostly repeats itself, sometimes boxes another digit, and rarely boxes what the work says. Asked to
-compare box and work, which no method ever asks, it always boxes what the work says: the skill is
-there, the habit is not.
+result can be known at once. A revision can box what the work of the first response says.
 """
 
 from __future__ import annotations
@@ -75,11 +65,6 @@ class Puzzle:
         """The response without a fault."""
         return response(self.results[-1], self.results)
 
-    @property
-    def difficulty(self) -> str:
-        """``easy`` where one of the last two operations sets the digit."""
-        return "easy" if set(self.operations[-2:]) & PUTS.keys() else "hard"
-
 
 def draw_puzzle(difficulty: str, rng: random.Random) -> Puzzle:
     """Draw one puzzle."""
@@ -119,9 +104,10 @@ def draw_attempt(share_easy: float, rng: random.Random) -> tuple[Puzzle, int, li
     The box is a guess: on a hard problem any digit, on an easy one the answer or another digit. The
     results of the steps are right with ``P_STEP`` each, given the one before.
     """
-    puzzle = draw_puzzle("easy" if rng.random() < share_easy else "hard", rng)
+    difficulty = "easy" if rng.random() < share_easy else "hard"
+    puzzle = draw_puzzle(difficulty, rng)
     truth = puzzle.results[-1]
-    if puzzle.difficulty == "hard":
+    if difficulty == "hard":
         box = rng.randrange(10)
     else:
         box = truth if rng.random() < P_EASY_KNOWN else digit_but({truth}, rng)

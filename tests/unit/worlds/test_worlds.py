@@ -56,7 +56,7 @@ def shown(hint):
 
 @ALL
 def test_the_committed_files_are_the_listed_ones_and_are_made_again(world, tmp_path):
-    folder = REPOSITORY / world.folder
+    folder = REPOSITORY / "data" / world.source
     lines = (folder / build.HASHES_NAME).read_text().splitlines()
     listed = {name: digest for digest, name in (line.split("  ", 1) for line in lines)}
     assert build.file_hashes(folder) == listed
@@ -74,17 +74,17 @@ def test_the_committed_files_are_the_listed_ones_and_are_made_again(world, tmp_p
 
 
 def test_a_part_that_is_made_alone_has_its_files_byte_for_byte(tmp_path):
-    build.main(["--world", "two_turn", "--only", "problems", "--out", str(tmp_path)])
+    build.main(["--world", "two_turn", "--problems", "--out", str(tmp_path)])
     for name in ("train", "val_easy", "val_hard"):
         made = (tmp_path / f"{name}.parquet").read_bytes()
         assert made == (REPOSITORY / f"data/two_turn/{name}.parquet").read_bytes()
 
 
 def test_a_base_is_pretrained_and_written_with_how_it_was_made(tmp_path):
-    arguments = ["--world", "two_turn", "--only", "tokenizer,base", "--steps", "2"]
-    build.main([*arguments, "--out", str(tmp_path)])
+    world = build.replace(WORLDS["two_turn"], recipe=base.Recipe(steps=2))
+    build.build_base(world, tmp_path, "a command")
     facts = json.loads((tmp_path / build.FACTS_NAME).read_text())
-    assert (facts["recipe"]["steps"], facts["vocabulary"]) == (2, 291)
+    assert (facts["recipe"]["steps"], facts["command"]) == (2, "a command")
     config = json.loads((tmp_path / "base/config.json").read_text())
     assert config == json.loads((REPOSITORY / "data/two_turn/base/config.json").read_text())
     assert (tmp_path / "build.log").read_text().startswith("step     2  loss ")
@@ -275,10 +275,10 @@ def test_the_bases_learn_under_the_prompts_that_the_methods_build():
 
 def test_a_solution_begun_at_the_end_of_a_line_has_the_tokens_of_the_whole_one():
     # What the policy goes on from is what it would have said itself, token by token.
-    for item in ONE_TURN.items("hard")[1][:20]:
-        whole = TINY_TOKENIZER(item.solution)["input_ids"]
-        for place in (match.start() for match in re.finditer("\n", item.solution)):
-            head, rest = item.solution[:place], item.solution[place:]
+    for row in build.problem_files(ONE_TURN)["val_hard"][:20]:
+        whole = TINY_TOKENIZER(row["solution"])["input_ids"]
+        for place in (match.start() for match in re.finditer("\n", row["solution"])):
+            head, rest = row["solution"][:place], row["solution"][place:]
             parts = TINY_TOKENIZER([head, rest])["input_ids"]
             assert [*parts[0], *parts[1]] == whole
 
@@ -316,9 +316,9 @@ def test_prompts_and_instructions_are_short():
 @ALL
 def test_a_batch_learns_the_responses_and_nothing_else(world):
     made = base.build_tokenizer(world.task.pieces())
-    rows = next(base.batches(made, world.recipe, world.draw))
+    rows = next(base.batches(made, world.recipe, world.of_task("draw")))
     rng = random.Random(f"corpus/{world.recipe.seed}")
-    conversations = [world.draw(rng) for _ in range(world.recipe.batch_size)]
+    conversations = [world.of_task("draw")(rng) for _ in range(world.recipe.batch_size)]
     learnt = [made.decode(list(itertools.compress(*row))) for row in rows]
     ends = ["".join(text + made.eos_token for text in replies(each)) for each in conversations]
     assert sorted(learnt) == sorted(ends)
