@@ -100,18 +100,16 @@ def function_verdict(item: Item, options: GradeOptions) -> Verdict:
 def read_result(result: Any) -> Verdict:
     """Return what the function gave, as a verdict.
 
-    Accuracy is ``acc`` (or ``accuracy``) where the result has it, else the score cut to 0..1. One
-    between 0 and 1 has the reason ``wrong``, though it counts as right. ``ValueError`` for a score
-    that is no finite number, or an accuracy outside of 0 to 1.
+    Accuracy is ``acc`` where the result has it, else the score cut to 0..1. One between 0 and 1 has
+    the reason ``wrong``, though it counts as right. ``ValueError`` for a score that is no finite
+    number, or an accuracy outside of 0 to 1.
     """
     fields = result if isinstance(result, Mapping) else {"score": result}
     reward = _number(fields, "score")
-    name = next((name for name in ("acc", "accuracy") if name in fields), "")
-    accuracy = _number(fields, name) if name else min(max(reward, 0.0), 1.0)
+    accuracy = _number(fields, "acc") if "acc" in fields else min(max(reward, 0.0), 1.0)
     if not 0 <= accuracy <= 1:
-        raise ValueError(f"{name}={accuracy} is not an accuracy; give a number from 0 to 1")
-    texts = (fields[name] for name in ("extracted", "pred") if fields.get(name) is not None)
-    text = str(next(texts, ""))[:_MAX_EXTRACTED_CHARS]
+        raise ValueError(f"acc={accuracy} is not an accuracy; give a number from 0 to 1")
+    text = str(fields.get("pred", ""))[:_MAX_EXTRACTED_CHARS]
     reason = "correct" if accuracy == 1 else "wrong"
     return Verdict(accuracy, reason, text, basis="function", reward=reward)
 

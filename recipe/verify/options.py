@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
-from recipe.run.errors import ConfigError
 from recipe.verify.schema import AnswerFormat
 
 # What holds a program: "full" is Landlock and seccomp, "partial" seccomp alone, "none" limits of
 # time and memory alone.
 Isolation = Literal["full", "partial", "none"]
-
-_CHOICES = {"answer_format": get_args(AnswerFormat), "program_isolation": get_args(Isolation)}
-_LEAST = {"wall_factor": 1, "program_cpu_s": 1, "program_memory_mib": 64, "worker_memory_mib": 0}
 
 
 @dataclass(frozen=True)
@@ -39,9 +35,6 @@ class GradeOptions:
             a ``row``; empty for none. As verl's ``custom_reward_function.path``.
         function_name: Its name there.
         function_kwargs: Given to it with every call.
-
-    Raises:
-        ConfigError: If a value is out of range.
     """
 
     answer_format: AnswerFormat = "auto"
@@ -54,13 +47,3 @@ class GradeOptions:
     function_path: str = ""
     function_name: str = "compute_score"
     function_kwargs: Mapping[str, Any] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        for name, least in _LEAST.items():
-            if getattr(self, name) < least:
-                raise ConfigError(f"{name}={getattr(self, name)} must be at least {least}")
-        for name, choices in _CHOICES.items():
-            if getattr(self, name) not in choices:
-                raise ConfigError(
-                    f"{name}={getattr(self, name)!r} must be one of {', '.join(choices)}"
-                )

@@ -10,7 +10,6 @@ writes the fields of a ``Verdict``, or what was raised.
 
 from __future__ import annotations
 
-import ctypes
 import gc
 import importlib
 import json
@@ -27,16 +26,16 @@ from typing import Any
 
 from recipe.run.errors import ConfigError, one_line
 from recipe.verify.options import GradeOptions
+from recipe.verify.programs.sandbox import bind_to
 from recipe.verify.schema import Item
 
-_PR_SET_PDEATHSIG, _PR_SET_DUMPABLE = 1, 4
 # A process for one grade has little to collect, and the default looks for it every 700 objects.
 _GC_THRESHOLDS = (50_000, 20, 50)
 
 
 def main(socket_fd: int, grade_path: str, parent_pid: int, options: str) -> None:
     """Fork workers until the parent is gone."""
-    _die_with_parent(parent_pid)
+    bind_to(parent_pid)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the trainer's to handle
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # ended workers leave no zombies
     os.dup2(2, 1)  # what a grade function prints must not end up on the trainer's stdout
@@ -75,9 +74,7 @@ def _load(grade_path: str, options: GradeOptions) -> Any:
 
 def _work(channel: socket.socket, grade: Any, options: GradeOptions) -> None:
     """Make one grade, send it, and stay until the pool ends the process."""
-    _die_with_parent(os.getppid())
-    # No program of the same user can read the tests out of this process.
-    ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
+    bind_to(os.getppid())  # no program of the same user can read the tests out of this process
     os.setsid()  # the pool ends the whole group, with what a grade has started
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # programs are waited for
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -104,14 +101,6 @@ def _work(channel: socket.socket, grade: Any, options: GradeOptions) -> None:
 def _told(problem: BaseException) -> str:
     kind = "" if isinstance(problem, ConfigError) else f"{type(problem).__name__}: "
     return f"{kind}{one_line(problem)}"[:300]
-
-
-def _die_with_parent(parent_pid: int) -> None:
-    # End of file is noticed by a Python thread; a grade stuck inside C code holds the
-    # interpreter lock and would outlive the trainer. The kernel's signal does not wait.
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent_pid:  # the parent died before the call
-        os._exit(0)
 
 
 def _send(channel: socket.socket, message: object) -> None:

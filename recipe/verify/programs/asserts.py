@@ -155,7 +155,11 @@ def grade(channel: Channel, source: str, text: str) -> tuple[str, str]:
     if remote.fault[0]:
         return remote.fault
     if problem is not None:
-        return "wrong", _shown(problem, text)
+        shown = f"{type(problem).__name__}: {attempt(str, problem)[0]}"
+        if failed := [line for check, line in tests.lines.items() if began[check] > passed[check]]:
+            check = text.splitlines()[failed[0] - 1].strip()
+            shown = f"{check}\n{shown} (line {failed[0]} of the tests)"
+        return "wrong", shown[:_MAX_DETAIL_CHARS].encode("utf-8", "replace").decode()
     if missed := [place for check, place in tests.lines.items() if check not in began]:
         return "wrong", f"the check of line {missed[0]} never ran"
     if began != passed:
@@ -177,20 +181,6 @@ def _run(remote: Remote, source: str, tests: Tests, namespace: dict[str, Any]) -
     exec(tests.code, namespace)
     for name in tests.runs:
         namespace[name]()
-
-
-def _shown(problem: BaseException, text: str) -> str:
-    """Return what was raised, with the line of the tests that it comes from, if from any."""
-    line, step = 0, problem.__traceback__
-    while step is not None:
-        if step.tb_frame.f_code.co_filename == "tests.py":
-            line = step.tb_lineno
-        step = step.tb_next
-    shown = f"{type(problem).__name__}: {attempt(str, problem)[0]}"
-    if line:
-        lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
-        shown = f"{lines[line - 1].strip()}\n{shown} (line {line} of the tests)"
-    return shown[:_MAX_DETAIL_CHARS].encode("utf-8", "replace").decode()
 
 
 def main(descriptor: str, *limits: str) -> None:

@@ -11,14 +11,14 @@ from __future__ import annotations
 import re
 import textwrap
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from recipe.verify.programs.tests import used_names
 
 # At a line's start, or after a tag, a colon or the mark of a list. What follows is a language and
 # its attributes (py, {.py}, py title="a.py"), or prose.
-_FENCE = re.compile(r"(?P<before>[^`~]*+)(?P<mark>`{3,}+|~{3,}+)(?P<info>[^`]*+)")
-_INFO = re.compile(r"\s*\{?\.?(?P<language>[\w+#.-]+)(?:\s+[\w-]+=.*)?\}?\s*")
+_FENCE = re.compile(r"(?P<before>[^`]*+)(?P<mark>`{3,}+)(?P<info>[^`]*+)")
+_LANGUAGE = re.compile(r"\s*\{?\.?(?P<name>[\w+#.-]+)(?:\s+[\w-]+=.*)?\}?\s*")
 _PYTHON = re.compile(r"py(?:thon)?[\d.]*", re.IGNORECASE)
 # At a line's start, where a block's own names are; read as text, for the block may be anything.
 _DEFINED = re.compile(
@@ -26,8 +26,7 @@ _DEFINED = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Block:
+class Block(NamedTuple):
     """The code block of a response that counts; ``code`` is empty unless ``closed``."""
 
     state: Literal["absent", "open", "closed"]
@@ -44,10 +43,6 @@ class _Fenced:
     lines: list[str] = field(default_factory=list)
     is_closed: bool = False
 
-    @property
-    def code(self) -> str:
-        return textwrap.dedent("\n".join(self.lines)).strip("\n")
-
 
 def code_block(response: str, tests: str = "") -> Block:
     """Find the block."""
@@ -55,13 +50,14 @@ def code_block(response: str, tests: str = "") -> Block:
     if not blocks:
         return Block("absent")
     used = used_names(tests) if len(blocks) > 1 else frozenset()
+    codes = [textwrap.dedent("\n".join(block.lines)).strip("\n") for block in blocks]
 
-    def rank(block: _Fenced) -> tuple[int, bool]:
-        found = _DEFINED.finditer(block.code) if used else ()
-        return len(used & {each[1] or each[2] for each in found}), block.is_python
+    def rank(place: int) -> tuple[int, bool, int]:
+        found = _DEFINED.finditer(codes[place]) if used else ()
+        return len(used & {each[1] or each[2] for each in found}), blocks[place].is_python, place
 
-    best = max(reversed(blocks), key=rank)  # of several that are equal, the first
-    return Block("closed", best.code) if best.is_closed else Block("open")
+    best = max(range(len(blocks)), key=rank)
+    return Block("closed", codes[best]) if blocks[best].is_closed else Block("open")
 
 
 def _blocks(text: str) -> list[_Fenced]:
@@ -70,38 +66,24 @@ def _blocks(text: str) -> list[_Fenced]:
     current: _Fenced | None = None
     for line in re.split(r"\r\n?|\n", text):
         fence = _FENCE.fullmatch(line)
-        opened = _opened(fence) if fence else None
-        if current is None:
-            if opened:
-                blocks.append(current := opened)
+        if fence is None:
+            if current:
+                current.lines.append(line)
+            continue
+        before = fence["before"].expandtabs(4)
+        margin, head = len(before) - len(before.lstrip()), before.strip()
+        language = _LANGUAGE.fullmatch(fence["info"])
+        is_plain = language is not None or not fence["info"].strip()
+        opens = not head or (head[-1] in ":>*.)-" and is_plain)
         # A fence in a docstring is 4 columns deeper.
-        elif (
-            fence is None
-            or not fence["mark"].startswith(current.mark)
-            or _margin(fence) >= current.margin + 4
-        ):
+        is_code = current and (
+            not fence["mark"].startswith(current.mark) or margin >= current.margin + 4
+        )
+        if not is_code and opens and (language or not current):  # one left open: the next begins
+            is_python = language is not None and _PYTHON.fullmatch(language["name"]) is not None
+            blocks.append(current := _Fenced(margin, fence["mark"], is_python))
+        elif current and (is_code or head):
             current.lines.append(line)
-        elif opened and _INFO.fullmatch(fence["info"]):  # left open: the next one begins
-            blocks.append(current := opened)
-        elif fence["before"].strip():
-            current.lines.append(line)
-        else:
+        elif current:
             current.is_closed, current = True, None
     return blocks
-
-
-def _opened(fence: re.Match[str]) -> _Fenced | None:
-    """Return the block that a fence begins, if it can begin one."""
-    info = _INFO.fullmatch(fence["info"])
-    is_python = info is not None and _PYTHON.fullmatch(info["language"]) is not None
-    if not is_python and "~" in fence["mark"]:  # tildes also underline titles and errors
-        return None
-    head = fence["before"].strip()
-    if head and not (head[-1] in ":>*.)-" and (info or not fence["info"].strip())):
-        return None
-    return _Fenced(_margin(fence), fence["mark"], is_python)
-
-
-def _margin(fence: re.Match[str]) -> int:
-    before = fence["before"].expandtabs(4)
-    return len(before) - len(before.lstrip())

@@ -44,10 +44,8 @@ _NEEDED: dict[Isolation, set[str]] = {
     "partial": {"seccomp"},
     "none": set(),
 }
-# How the tests' process ends where Python itself fails on a value, as it does on some.
-_CRASHES = (-signal.SIGSEGV, -signal.SIGABRT, -signal.SIGBUS)
-# The kernel counts ticks for the limit, and exactly for the usage: they differ somewhat.
-_USED_UP = 0.8
+# The kernel counts ticks for the limit, and exactly for the usage: on a busy machine they differ.
+_USED_UP = 0.5
 
 
 class Outcome(NamedTuple):
@@ -133,8 +131,6 @@ def run_program(
         return Outcome("error", f"no process can be started: {problem}")
     if told:
         reason, detail = json.loads(told)
-    elif asserts.returncode in _CRASHES:
-        reason, detail = ENDED, "the process of the asserts crashed"
     else:
         reason, detail = "error", "the process of the asserts ended"
     if asserts.returncode == -signal.SIGXCPU or (

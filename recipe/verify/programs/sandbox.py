@@ -106,10 +106,21 @@ def attempt(call: Callable[..., Any], *arguments: Any) -> tuple[Any, BaseExcepti
         return None, problem
 
 
-def _confine(cpu_s: int, memory_mib: int, layers: str, parent_pid: int) -> None:
-    _libc.prctl(_PR_SET_PDEATHSIG, _SIGKILL, 0, 0, 0)
-    if os.getppid() != parent_pid:  # the parent died before the call
+def bind_to(parent_pid: int) -> None:
+    """Hide this process from others of the user, and let the kernel end it with its parent.
+
+    A Python thread would notice the end of the parent too late: what is stuck inside C code holds
+    the interpreter lock.
+    """
+    if sys.platform == "linux":
+        _call(_libc.prctl, _PR_SET_DUMPABLE, 0, 0, 0, 0)
+        _call(_libc.prctl, _PR_SET_PDEATHSIG, _SIGKILL, 0, 0, 0)
+    if os.getppid() != parent_pid:  # it died before the call
         os._exit(0)
+
+
+def _confine(cpu_s: int, memory_mib: int, layers: str, parent_pid: int) -> None:
+    bind_to(parent_pid)
     _limit(resource.RLIMIT_CPU, cpu_s, cpu_s + 1)  # SIGXCPU can be caught, the hard limit cannot
     for kind, most in (
         (resource.RLIMIT_AS, memory_mib << 20),
@@ -121,8 +132,6 @@ def _confine(cpu_s: int, memory_mib: int, layers: str, parent_pid: int) -> None:
         _limit(kind, most, most)
     if sys.platform != "linux":
         return
-    # Other processes of the user cannot look into this one, nor this one into them.
-    _call(_libc.prctl, _PR_SET_DUMPABLE, 0, 0, 0, 0)
     if layers:
         # No capabilities: root is a user like others, which cannot read what is not its own.
         header = struct.pack("Ii", _CAPABILITY_VERSION_3, 0)

@@ -176,8 +176,7 @@ def test_a_module_beside_the_file_may_be_imported(tmp_path):
         (-1.0, 0.0, -1.0),  # no accuracy: the score between 0 and 1
         (np.float32(0.5), 0.5, 0.5),
         ({"score": -1.0, "acc": True}, 1.0, -1.0),
-        ({"score": 0.1, "accuracy": 0.0}, 0.0, 0.1),
-        ({"score": 2, "acc": 0, "accuracy": 1}, 0.0, 2.0),
+        ({"score": 2, "acc": 0}, 0.0, 2.0),
     ],
 )
 def test_a_result_is_read_as_score_and_accuracy(result, score, reward):

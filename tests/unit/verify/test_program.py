@@ -75,7 +75,7 @@ def test_the_last_python_block_counts_else_the_last_block(response, block):
 
 
 OPENINGS = [
-    *("```python", '```python title="a.py"', "```{.python}", "~~~python"),
+    *("```python", '```python title="a.py"', "```{.python}"),
     *("<answer>```python", "Here is the code: ```python", "**Code** ```py", "1. ```python"),
 ]
 CLOSINGS = ["```", "``` </answer>", "```<|im_end|>", "``` This doubles x.", "````"]
@@ -88,8 +88,7 @@ def test_a_program_is_found_whole_in_every_layout(tests):
     layouts = itertools.product(THOUGHTS, OPENINGS, CLOSINGS, [CODE, DOCUMENTED], ["", "\nDone."])
     missed = []
     for thought, opening, closing, code, rest in layouts:
-        end = closing.replace("`", "~") if "~" in opening else closing
-        response = f"{thought}{opening}\n{code}\n{end}{rest}"
+        response = f"{thought}{opening}\n{code}\n{closing}{rest}"
         if code_block(response, tests) != Block("closed", code):
             missed.append(response)
     assert missed == []
@@ -153,9 +152,7 @@ def test_the_order_of_a_set_is_the_same_in_every_run():
     assert len({run_program(source, "assert f() == 1", GradeOptions()) for _ in range(3)}) == 1
 
 
-@pytest.mark.parametrize(
-    "line", ["f: ", "x = f = ", "```", "``` a", ": ```py ", "~~~py", "</think>"]
-)
+@pytest.mark.parametrize("line", ["f: ", "x = f = ", "```", "``` a", ": ```py ", "</think>"])
 def test_finding_the_block_costs_the_caller_no_more_than_its_length(line):
     def find(response):
         return code_block(response, "assert f(2) == 4")
