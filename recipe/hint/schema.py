@@ -56,27 +56,6 @@ class Response:
     is_given: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class HintLevels:
-    """The hint texts of one prompt rollout; ``at(1)`` is the weakest."""
-
-    hints_L: tuple[str, ...]
-
-    def at(self, level: int) -> str:
-        """Return the text of ``level``; raise ``ValueError`` outside 1..L."""
-        if not 1 <= level <= len(self.hints_L):
-            raise ValueError(f"hint level {level} is outside 1..{len(self.hints_L)}")
-        return self.hints_L[level - 1]
-
-
-@dataclass(frozen=True, slots=True)
-class ParseFailure:
-    """Why a response holds no hints; ``excerpt`` is at most 200 characters of it."""
-
-    reason: str
-    excerpt: str
-
-
 # The tracker keeps a level in one byte; 255 means "never solved".
 MAX_LEVELS = 254
 

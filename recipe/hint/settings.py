@@ -101,7 +101,7 @@ class HintSettings:
     attempts: _Count = 3
     too_long: Literal["cut", "skip"] = "cut"
     conditioning: Literal["hinted", "unhinted"] = "hinted"
-    leak_policy: Literal["measure", "drop", "redact"] = "measure"
+    leak_policy: Literal["measure", "drop"] = "measure"
     max_in_flight: _Count = 128
     teacher: TeacherSettings = field(default_factory=TeacherSettings)
     prefix: PrefixSettings = field(default_factory=PrefixSettings)

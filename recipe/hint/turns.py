@@ -136,7 +136,7 @@ class Hinted(PromptSpec):
         written = await context.write_hints()
         if written.status != "ok":
             return Prompt(status=written.status)
-        hint = written.hint_levels.at(self.level)
+        hint = written.hints_L[self.level - 1]
         if not hint:  # emptied by the leak guard (hint.leak_policy=drop)
             return Prompt(status="leaked")
 

@@ -115,12 +115,12 @@ async def write_offline_hints(
         )
     old = [name for name in table.column_names if name.startswith(HINT_COLUMN_PREFIX)]
     table = table.drop_columns(old)
-    ladders = [each.hint_levels for each in results]
+    ladders = [each.hints_L for each in results]
     ladders_P = [ladders[at : at + per_prompt] for at in range(0, len(ladders), per_prompt)]
     for level in range(1, max_level + 1):
         # Half of a surrogate pair is replaced: no file of text can hold it.
         texts_P = [
-            [each.at(level).encode("utf-8", "replace").decode() for each in some if each.hints_L]
+            [each[level - 1].encode("utf-8", "replace").decode() for each in some if each]
             for some in ladders_P
         ]
         kind, cells = pa.list_(pa.string()), texts_P
@@ -128,10 +128,10 @@ async def write_offline_hints(
             kind, cells = pa.string(), [next(iter(texts), None) for texts in texts_P]
         table = table.append_column(HINT_COLUMN.format(level=level), pa.array(cells, kind))
     write_table(table, out_path)
-    hints_P = [[hint for each in some for hint in each.hints_L] for some in ladders_P]
+    hints_P = [[hint for each in some for hint in each] for some in ladders_P]
     num_leaking = 0
     for problem, hints in zip(problems, hints_P, strict=True):
-        num_leaking += sum(map(bool, await find_leaks(hints, problem, equal)))
+        num_leaking += sum(await find_leaks(hints, problem, equal))
     statuses = sorted(Counter(each.status for each in results).items())
     counts = ", ".join(f"{count} {status}" for status, count in statuses)
     calls, tokens = sum(each.calls for each in results), sum(each.tokens for each in results)

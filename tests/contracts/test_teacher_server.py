@@ -103,11 +103,11 @@ def test_the_ladders_of_a_served_model_are_read_and_paid_once(url, tmp_path, pro
     # The base model writes a set of hints in most of its replies, and has three attempts.
     assert statuses.count("ok") >= 9
     assert set(statuses) <= {"ok", "parse_failed"}
-    assert all(len(each.hint_levels.hints_L) == 3 for each in results if each.status == "ok")
+    assert all(len(each.hints_L) == 3 for each in results if each.status == "ok")
     assert all(0 < each.tokens <= 3 * 128 for each in results)
 
     again = ask(url, tmp_path, problems)
-    assert [each.hint_levels for each in again] == [each.hint_levels for each in results]
+    assert [each.hints_L for each in again] == [each.hints_L for each in results]
     assert [each.calls for each in again] == [0] * len(problems)
 
 

@@ -16,7 +16,7 @@ from recipe.hint.methods.base import Method
 from recipe.hint.prompt import Texts
 from recipe.hint.record import Outcome
 from recipe.hint.rollout import PromptRollout, RolloutParts
-from recipe.hint.schema import HintLevels, ProblemState, Response
+from recipe.hint.schema import ProblemState, Response
 from recipe.hint.settings import HintSettings
 from recipe.problems.schema import Problem
 from recipe.verify.schema import Verdict
@@ -136,7 +136,7 @@ class Numbered:
     async def write(self, problem, generate, *, num_before=0):
         if self.status != "ok":
             return HintResult(self.status)
-        return HintResult("ok", HintLevels(tuple(f"hint {k}" for k in range(1, self.count + 1))))
+        return HintResult("ok", tuple(f"hint {k}" for k in range(1, self.count + 1)))
 
 
 def run(

@@ -85,7 +85,7 @@ class VllmEngine(Engine):
     async def leaks(self, problem: Problem, responses: list[Response]) -> list[bool]:
         equal = graded_equal(self.grader.grade_many)
         texts = [each.text for each in responses]
-        return [bool(each) for each in await find_leaks(texts, problem, equal)]
+        return await find_leaks(texts, problem, equal)
 
     async def write(self, messages: list[Message], seed: int) -> WrittenText:
         assert self._hint_sampling is not None, "a method without hints asked for one"

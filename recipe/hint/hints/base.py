@@ -9,10 +9,8 @@ from typing import Annotated, NamedTuple, Protocol
 from pydantic import Field
 
 from recipe.hint.prompt import Message
-from recipe.hint.schema import HintLevels, HintStatus
+from recipe.hint.schema import HintStatus
 from recipe.problems.schema import Problem
-
-EMPTY = HintLevels(())
 
 
 class WrittenText(NamedTuple):
@@ -25,15 +23,15 @@ class WrittenText(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class HintResult:
-    """Hints, empty unless ``status`` is ``ok``, and what they cost this prompt rollout.
+    """Hint texts, the weakest first, and what they cost this prompt rollout.
 
-    ``tokens``: length of the texts that ``calls`` requests to the writer brought. ``detail``: why
-    there are none, a word, then a colon and more. ``leaked``: levels, from 1, whose text gives the
-    final answer away.
+    There are none unless ``status`` is ``ok``. ``tokens``: length of the texts that ``calls``
+    requests to the writer brought. ``detail``: why there are none, a word, then a colon and more.
+    ``leaked``: levels, from 1, whose text gives the final answer away.
     """
 
     status: HintStatus
-    hint_levels: HintLevels = EMPTY
+    hints_L: tuple[str, ...] = ()
     calls: int = 0
     tokens: int = 0
     detail: str = ""

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from recipe.hint.hints.base import Generate, HintResult, HintSource
 from recipe.hint.hints.fitting import cut_into
-from recipe.hint.schema import HintLevels, seed_at
+from recipe.hint.schema import seed_at
 from recipe.problems.schema import HINT_COLUMN, Problem, complete_sets
 
 
@@ -33,7 +33,7 @@ class DatasetHints:
         for level, texts in enumerate(levels, 1):
             if not texts:
                 return HintResult("missing_hint", detail=HINT_COLUMN.format(level=level))
-        return HintResult("ok", HintLevels(tuple(texts[number % len(texts)] for texts in levels)))
+        return HintResult("ok", tuple(texts[number % len(texts)] for texts in levels))
 
 
 class Increments:
@@ -48,5 +48,5 @@ class Increments:
     ) -> HintResult:
         """Return the other source's hint levels, ``pieces`` times as long."""
         result = await self._source.write(problem, generate, num_before=num_before)
-        hints = (cut_into(hint, self._pieces) for hint in result.hint_levels.hints_L)
-        return replace(result, hint_levels=HintLevels(tuple(itertools.chain.from_iterable(hints))))
+        hints = (cut_into(hint, self._pieces) for hint in result.hints_L)
+        return replace(result, hints_L=tuple(itertools.chain.from_iterable(hints)))

@@ -1,4 +1,4 @@
-r"""The leak guard: count, drop or redact hints that give the final answer away.
+r"""The leak guard: count or drop hints that give the final answer away.
 
 An answer that is a number is looked for in one scan (digits, fractions, words such as forty-eight).
 A common or given number counts only where it is presented as a result: after ``=``, "is", "leaves"
@@ -10,22 +10,19 @@ programs are not looked at. The work is linear in the hint. docs/hints.md has pr
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Literal
 
 from recipe.hint.hints.base import Generate, HintResult, HintSource
-from recipe.hint.schema import HintLevels
 from recipe.problems.schema import Problem
 from recipe.verify.schema import Item, Verdict
 
-LeakPolicy = Literal["measure", "drop", "redact"]
+LeakPolicy = Literal["measure", "drop"]
 # (answer, candidates) -> whether each of them equals it.
 Equal = Callable[[str, Sequence[str]], Awaitable[list[bool]]]
-Span = tuple[int, int]
 
-REDACTED = "[...]"
 _MOST_CANDIDATES, _MOST_CHARS, _WINDOW_CHARS = 32, 200, 60
 # Numbers that stand in too many hints by chance.
 _COMMON = {*map(Fraction, range(13)), *map(Fraction, (60, 90, 100, 180, 360, 1000)), Fraction(1, 2)}
@@ -79,8 +76,7 @@ class LeakGuard:
     """A source of hints whose every level is checked for the final answer.
 
     Levels that hold it are named in ``leaked``. ``measure`` changes nothing. ``drop`` empties their
-    text: a round at such a level has the status ``leaked`` and no turns. ``redact`` puts ``[...]``
-    for each leaking value and leaves every other character as it is.
+    text: a round at such a level has the status ``leaked`` and no turns.
     """
 
     source: HintSource
@@ -92,21 +88,12 @@ class LeakGuard:
     ) -> HintResult:
         """Return the source's hint levels as the policy lets them be used."""
         result = await self.source.write(problem, generate, num_before=num_before)
-        hints_L = result.hint_levels.hints_L
-        found_L = await find_leaks(hints_L, problem, self.equal)
-        leaked = tuple(level for level, leaks in enumerate(found_L, 1) if leaks)
-        if self.policy == "redact":
-            hints_L = tuple(map(redact, hints_L, found_L))
-        elif self.policy == "drop":
+        hints_L = result.hints_L
+        leaks_L = await find_leaks(hints_L, problem, self.equal)
+        leaked = tuple(level for level, leaks in enumerate(leaks_L, 1) if leaks)
+        if self.policy == "drop":
             hints_L = tuple("" if n in leaked else hint for n, hint in enumerate(hints_L, 1))
-        return replace(result, hint_levels=HintLevels(hints_L), leaked=leaked)
-
-
-def redact(hint: str, leaks: Sequence[Span]) -> str:
-    """Replace the leaking spans, which are in order and do not overlap."""
-    for start, end in reversed(leaks):
-        hint = hint[:start] + REDACTED + hint[end:]
-    return hint
+        return replace(result, hints_L=hints_L, leaked=leaked)
 
 
 def graded_equal(grade: Callable[[Sequence[Item]], Awaitable[list[Verdict]]]) -> Equal:
@@ -119,32 +106,26 @@ def graded_equal(grade: Callable[[Sequence[Item]], Awaitable[list[Verdict]]]) ->
     return equal
 
 
-async def find_leaks(
-    hints: Sequence[str], problem: Problem, equal: Equal
-) -> list[tuple[Span, ...]]:
-    """Return the leaking spans of each hint of a problem; the verifier is asked once for all."""
+async def find_leaks(hints: Sequence[str], problem: Problem, equal: Equal) -> list[bool]:
+    """Return whether each hint of a problem leaks; the verifier is asked once for all."""
     answer = re.sub(r"\\(?:text|mathrm|textbf)\s*\{([^{}]*)\}", r"\1", problem.answer).strip(" $\n")
     if not answer or problem.kind == "program":
-        return [()] * len(hints)
+        return [False] * len(hints)
     if problem.kind == "choice" or re.fullmatch(r"\([A-Z]\)", answer):
         named = re.compile(_OPTION.format(letter=re.escape(answer.strip("()"))), re.MULTILINE)
-        return [_apart(m.span(m.lastindex or 0) for m in named.finditer(hint)) for hint in hints]
+        return [bool(named.search(hint)) for hint in hints]
     if (value := _value_of(answer)) is not None:
         is_rare = value not in _COMMON and value not in {each for _, each in _numbers(problem.text)}
-        return [_apart(_number_leaks(hint, value, is_rare)) for hint in hints]
-    spans_H = [_formulas(hint) for hint in hints]
-    pairs = zip(hints, spans_H, strict=True)
-    unique = sorted({hint[start:end] for hint, spans in pairs for start, end in spans})
+        return [_gives_number(hint, value, is_rare) for hint in hints]
+    formulas_H = [_formulas(hint) for hint in hints]
+    unique = sorted(set().union(*formulas_H))
     same = await equal(problem.answer, unique) if unique else []
     given = _BLANK.sub("", problem.text)
     leaking = {text for text, is_same in zip(unique, same, strict=True) if is_same}
     leaking = {text for text in leaking if _BLANK.sub("", text) not in given}
     return [
-        _apart(
-            [each for each in spans if hint[slice(*each)] in leaking]
-            + _own_text(hint, answer, problem.text)
-        )
-        for hint, spans in zip(hints, spans_H, strict=True)
+        not leaking.isdisjoint(formulas) or _gives_text(hint, answer, problem.text)
+        for hint, formulas in zip(hints, formulas_H, strict=True)
     ]
 
 
@@ -168,7 +149,7 @@ def _numbers(text: str) -> Iterator[tuple[re.Match[str], Fraction]]:
         yield match, (-value if match["sign"] else value) / (100 if match["percent"] else 1)
 
 
-def _number_leaks(hint: str, value: Fraction, is_rare: bool) -> Iterator[Span]:
+def _gives_number(hint: str, value: Fraction, is_rare: bool) -> bool:
     size = sum(map(str.isalnum, hint))
     for match, found in _numbers(hint):
         if found != value and not (match["percent"] and found * 100 == value):
@@ -178,36 +159,28 @@ def _number_leaks(hint: str, value: Fraction, is_rare: bool) -> Iterator[Span]:
         is_whole = sum(map(str.isalnum, match[0])) == size and "=" not in hint
         is_said = _STRONG.search(before) or (_PRESENTED.search(before) and _ENDS.match(after))
         if is_rare or is_whole or is_said:
-            yield start, end
+            return True
+    return False
 
 
-def _formulas(hint: str) -> list[Span]:
+def _formulas(hint: str) -> list[str]:
     # What may be the answer: formulas, and what stands right of their last `=`.
     found = []
     for match in _FORMULA.finditer(hint):
         start, end = match.span(match.lastindex or 0)
         for place in sorted({start, hint.rfind("=", start, end) + 1 or start}):
             if hint[place:end].strip() and end - place < _MOST_CHARS:
-                found.append((place, end))
+                found.append(hint[place:end])
     return found[:_MOST_CANDIDATES]
 
 
-def _own_text(hint: str, answer: str, problem: str) -> list[Span]:
+def _gives_text(hint: str, answer: str, problem: str) -> bool:
     pieces = re.findall(r"\w+|[^\w\s]", answer[:_MOST_CHARS])
     if not 2 <= len(answer) <= _MOST_CHARS or not 0 < len(pieces) <= _MOST_CANDIDATES:
-        return []
+        return False
     own = re.compile(r"(?<!\w)" + r"[\s$]{0,3}".join(map(re.escape, pieces)) + r"(?!\w)")
     is_given = (answer.isalpha() and answer[0].islower()) or own.search(problem)
-    return [
-        each.span()
+    return any(
+        not is_given or _STRONG.search(hint[max(0, each.start() - _WINDOW_CHARS) : each.start()])
         for each in own.finditer(hint)
-        if not is_given or _STRONG.search(hint[max(0, each.start() - _WINDOW_CHARS) : each.start()])
-    ]
-
-
-def _apart(spans: Iterable[Span]) -> tuple[Span, ...]:
-    kept: list[Span] = []
-    for start, end in sorted(spans, key=lambda each: (each[1], -each[0])):
-        if not kept or start >= kept[-1][1]:
-            kept.append((start, end))
-    return tuple(kept)
+    )

@@ -25,8 +25,6 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from recipe.hint.schema import HintLevels, ParseFailure
-
 _EXCERPT_CHARS = 200
 _MAX_CHARS = 20_000  # of the end of a response; mending is slow
 _MAX_OBJECTS, _MAX_OPEN = 16, 64  # the last ones are tried, without many braces left open
@@ -44,26 +42,27 @@ class _Unreadable(Exception):
     """A value that is no text, or no whole one."""
 
 
-def parse_hint_levels(text: str, max_level: int = 3) -> HintLevels | ParseFailure:
+def parse_hint_levels(text: str, max_level: int = 3) -> tuple[str, ...] | str:
     """Return ``level_1`` .. ``level_<max_level>`` of a response.
 
-    The module's docstring has the rules. A failure's reason is ``no_object`` (no object with a
-    key), ``missing_level``, ``empty_level`` (blank, null or just dots) or ``malformed`` (a value
-    has no end); its excerpt is of the object or, without one, of the response.
+    The module's docstring has the rules. Where there are none: the reason, a colon and an excerpt
+    of the object or, without one, of the response. Reasons are ``no_object`` (no object with a
+    key), ``missing_level``, ``empty_level`` (blank, null or just dots) and ``malformed`` (a value
+    has no end).
     """
     body = text.rpartition("</think>")[2][-_MAX_CHARS:]
     hidden = _hidden(body)
     starts = [match.start() for match in _OBJECT.finditer(hidden)][-_MAX_OBJECTS:]
     if not starts:
-        return ParseFailure("no_object", body.strip()[:_EXCERPT_CHARS])
-    failure = None
+        return f"no_object: {body.strip()[:_EXCERPT_CHARS]}"
+    failure = ""
     for start, found, is_mended in _objects(hidden, starts):
         reason, hints_L = _check(found, max_level, hidden[start:] if is_mended else "")
         if not reason:
-            return HintLevels(hints_L)
-        if failure is None and any(map(_LEVEL.fullmatch, found)):
-            failure = ParseFailure(reason, _shown(hidden[start:])[:_EXCERPT_CHARS])
-    return failure or ParseFailure("missing_level", _shown(hidden[starts[-1] :])[:_EXCERPT_CHARS])
+            return hints_L
+        if not failure and any(map(_LEVEL.fullmatch, found)):
+            failure = f"{reason}: {_shown(hidden[start:])[:_EXCERPT_CHARS]}"
+    return failure or f"missing_level: {_shown(hidden[starts[-1] :])[:_EXCERPT_CHARS]}"
 
 
 def _hidden(text: str) -> str:

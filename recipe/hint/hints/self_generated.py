@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from recipe.hint.hints.base import EMPTY, Generate, HintResult, WrittenText
+from recipe.hint.hints.base import Generate, HintResult, WrittenText
 from recipe.hint.hints.levels_json import parse_hint_levels
 from recipe.hint.prompt import Message, Texts, fill
-from recipe.hint.schema import ParseFailure
 from recipe.problems.schema import Problem
 
 # (conversation, number of the attempt) -> text, and whether it was paid for now; or why there is
@@ -48,15 +47,14 @@ class SelfGenerated:
         for attempt in range(self.attempts):
             answer = await ask(request, attempt)
             if isinstance(answer, str):
-                return HintResult("generation_failed", EMPTY, calls + bool(answer), tokens, answer)
+                return HintResult("generation_failed", (), calls + bool(answer), tokens, answer)
             written, is_new = answer
             calls, tokens = calls + is_new, tokens + is_new * written.tokens
             parsed = parse_hint_levels(written.text, self.max_level)
-            if not isinstance(parsed, ParseFailure):
+            if not isinstance(parsed, str):
                 return HintResult("ok", parsed, calls, tokens)
-            where = "in a response cut at its token limit: " if written.is_cut else ""
-            detail = f"{parsed.reason}: {where}{parsed.excerpt}"
-        return HintResult("parse_failed", EMPTY, calls, tokens, detail)
+            detail = f"{parsed} (cut at its token limit)" if written.is_cut else parsed
+        return HintResult("parse_failed", (), calls, tokens, detail)
 
 
 def hint_request(texts: Texts, problem: str, solution: str) -> list[Message]:

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 
 from recipe.hint.hints.base import Generate, HintResult
 from recipe.hint.hints.fitting import UNSPACED, SafeEnds, sentence_ends
-from recipe.hint.schema import HintLevels
 from recipe.problems.schema import Problem
 
 _FINAL = re.compile(
@@ -70,7 +69,7 @@ class SolutionPrefix:
             else:  # nothing would be left
                 end = min(safe.after(end), limit)
             hints.append(solution[:end].rstrip())
-        return HintResult("ok", HintLevels(tuple(hints)))
+        return HintResult("ok", tuple(hints))
 
 
 def answer_start(problem: Problem) -> int:

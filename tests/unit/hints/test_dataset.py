@@ -20,7 +20,7 @@ def written(hints, *, num_before=0, seed=1, problem_id="p1", max_level=3):
 
 
 def taken(hints, visits, **how):
-    return [written(hints, num_before=n, **how).hint_levels.hints_L for n in range(visits)]
+    return [written(hints, num_before=n, **how).hints_L for n in range(visits)]
 
 
 def test_a_column_holds_one_text_or_a_list_of_them_up_to_the_first_that_is_missing():
@@ -89,5 +89,5 @@ def test_a_row_without_a_text_for_some_level_says_which(hints):
 def test_each_tier_is_shown_in_steps_and_the_last_step_is_all_of_it(texts, pieces, steps):
     source = Increments(DatasetHints(max_level=len(texts), seed=1), pieces)
     item = replace(fakes.problem(), hints=tuple((text,) for text in texts))
-    assert asyncio.run(source.write(item, None)).hint_levels.hints_L == steps
+    assert asyncio.run(source.write(item, None)).hints_L == steps
     assert asyncio.run(source.write(fakes.problem(), None)).status == "missing_hint"

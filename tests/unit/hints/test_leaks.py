@@ -7,7 +7,6 @@ to; the same number in another role is none.
 
 import asyncio
 import json
-import re
 import sys
 from collections import Counter
 from pathlib import Path
@@ -17,12 +16,12 @@ from fakes import ScriptedEngine
 from records import statuses
 
 from recipe.hint.hints.base import HintResult
-from recipe.hint.hints.leak import REDACTED, LeakGuard, find_leaks, graded_equal, redact
+from recipe.hint.hints.leak import LeakGuard, find_leaks, graded_equal
 from recipe.hint.methods.sage import Sage
 from recipe.hint.metrics import step_metrics
 from recipe.hint.prompt import Texts
 from recipe.hint.rollout import PromptRollout, RolloutParts
-from recipe.hint.schema import HintLevels, ProblemState
+from recipe.hint.schema import ProblemState
 from recipe.hint.settings import HintSettings
 from recipe.problems.schema import Problem
 from recipe.verify.maths.grade import grade_maths
@@ -45,7 +44,7 @@ EQUAL = graded_equal(judge_all)
 
 @pytest.fixture(scope="module", params=sorted(FLOORS))
 def judged(request):
-    """The name of a file, and (problem, hint, label, leaks) of each hint in it."""
+    """The name of a file, and (label, whether it was found) of each hint in it."""
 
     async def look():
         found = []
@@ -54,7 +53,7 @@ def judged(request):
             item = Problem("id", (), row["problem"], "", row["answer"], kind=kind)
             leaks_H = await find_leaks([each["hint"] for each in row["hints"]], item, EQUAL)
             for label, leaks in zip(row["hints"], leaks_H, strict=True):
-                found.append((item, label["hint"], bool(label["leak"]), leaks))
+                found.append((bool(label["leak"]), leaks))
         return found
 
     return request.param, asyncio.run(look())
@@ -62,20 +61,12 @@ def judged(request):
 
 def test_precision_and_recall_do_not_fall(judged):
     name, results = judged
-    counts = Counter((label, bool(leaks)) for _, _, label, leaks in results)
+    counts = Counter(results)
     hits = counts[True, True]
     precision, recall = hits / (hits + counts[False, True]), hits / (hits + counts[True, False])
     sys.stdout.write(f"\n{name}: {len(results)} hints, {precision:.3f} {recall:.3f}\n")
     assert (precision, recall) >= FLOORS[name]
     assert recall >= FLOORS[name][1]
-
-
-def test_a_redacted_hint_holds_no_leak_and_has_lost_nothing_else(judged):
-    for item, hint, _, leaks in judged[1]:
-        redacted = redact(hint, leaks)
-        assert asyncio.run(find_leaks([redacted], item, EQUAL)) == [()]
-        pattern = ".+?".join(map(re.escape, redacted.split(REDACTED)))
-        assert re.fullmatch(pattern, hint, re.DOTALL)
 
 
 TURNS = ({"role": "user", "content": "How many apples does Ann have?"},)
@@ -87,17 +78,14 @@ class Written:
     """Always the same ladder."""
 
     async def write(self, problem, generate, *, num_before=0):
-        return HintResult("ok", HintLevels(HINTS))
+        return HintResult("ok", HINTS)
 
 
-@pytest.mark.parametrize(
-    ("policy", "second"),
-    [("measure", HINTS[1]), ("drop", ""), ("redact", "Ann has 17 + 29 = [...] apples.")],
-)
+@pytest.mark.parametrize(("policy", "second"), [("measure", HINTS[1]), ("drop", "")])
 def test_each_policy_names_the_level_and_touches_no_other(policy, second):
     result = asyncio.run(LeakGuard(Written(), policy, EQUAL).write(PROBLEM, None))
     assert result.leaked == (2,)
-    assert result.hint_levels.hints_L == (HINTS[0], second, HINTS[2])
+    assert result.hints_L == (HINTS[0], second, HINTS[2])
 
 
 def test_a_dropped_level_is_stepped_over_and_counted():

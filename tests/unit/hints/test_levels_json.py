@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recipe.hint.hints.levels_json import parse_hint_levels
-from recipe.hint.schema import HintLevels, ParseFailure
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "ladders.json"
 CASES = json.loads(GOLDEN.read_text(encoding="utf-8"))
@@ -23,15 +22,15 @@ COMMANDS = (
 def test_a_reply_gives_the_ladder_or_the_reason_written_beside_it(case):
     found = parse_hint_levels(case["reply"], case.get("max_level", 3))
     if "hints" in case:
-        assert found == HintLevels(tuple(case["hints"]))
+        assert found == tuple(case["hints"])
     else:
-        assert isinstance(found, ParseFailure)
-        assert found.reason == case["reason"]
+        assert isinstance(found, str)
+        assert found.partition(":")[0] == case["reason"]
 
 
 def test_an_excerpt_is_the_object_that_failed_and_not_the_prose_before_it():
     found = parse_hint_levels("Here it comes. " * 50 + '{"level_1": "a", "level_2": ' + "x" * 500)
-    assert found.excerpt == ('{"level_1": "a", "level_2": ' + "x" * 500)[:200]
+    assert found.partition(": ")[2] == ('{"level_1": "a", "level_2": ' + "x" * 500)[:200]
 
 
 # A newline, a tab or a form feed may stand before letters that complete the name of a command.
@@ -61,7 +60,7 @@ def test_properly_escaped_hints_come_back_exactly(hints, prose, fence, is_ascii,
     levels = {f"level_{level}": hint for level, hint in enumerate(hints, 1)}
     written = json.dumps(levels, ensure_ascii=is_ascii, indent=indent)
     reply = f"{prose[0]}\n{fence}\n{written}\n{fence[:3]}\n{prose[1]}"
-    assert parse_hint_levels(reply) == HintLevels(hints)
+    assert parse_hint_levels(reply) == hints
 
 
 UNESCAPED = st.lists(
@@ -76,7 +75,7 @@ UNESCAPED = st.lists(
 @given(hints=st.tuples(UNESCAPED, UNESCAPED, UNESCAPED), comma=st.sampled_from([", ", "\n"]))
 def test_commands_written_with_single_backslashes_come_back_exactly(hints, comma):
     members = comma.join(f'"level_{level}": "{hint}"' for level, hint in enumerate(hints, 1))
-    assert parse_hint_levels("```json\n{" + members + "}\n```") == HintLevels(hints)
+    assert parse_hint_levels("```json\n{" + members + "}\n```") == hints
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -84,7 +83,7 @@ def test_a_lone_command_survives_in_either_spelling(name):
     hint = rf"use \{name} here"
     for spelled in (hint, hint.replace("\\", "\\\\")):
         reply = f'{{"level_1": "{spelled}", "level_2": "b", "level_3": "c"}}'
-        assert parse_hint_levels(reply) == HintLevels((hint, "b", "c"))
+        assert parse_hint_levels(reply) == (hint, "b", "c")
 
 
 @given(
@@ -98,4 +97,4 @@ def test_a_lone_command_survives_in_either_spelling(name):
 )
 def test_no_text_raises(text):
     found = parse_hint_levels(text)
-    assert isinstance(found, HintLevels) or found.reason in REASONS
+    assert isinstance(found, tuple) or found.partition(":")[0] in REASONS

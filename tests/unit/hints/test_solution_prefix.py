@@ -36,7 +36,7 @@ def test_a_solution_gives_the_prefixes_written_beside_it(case):
     item = problem(case["solution"], case["answer"], case.get("problem", "What is it?"))
     found = hint_levels(item, case["ratios"], case["unit"])
     assert found.status == "ok"
-    assert list(found.hint_levels.hints_L) == case["hints"]
+    assert list(found.hints_L) == case["hints"]
 
 
 @pytest.mark.parametrize("solution", ["", "   ", "\\boxed{4}", "$\\boxed{4}$ is it.", "4"])
@@ -50,7 +50,7 @@ def test_a_prefix_is_always_a_prefix_and_never_passes_the_answer(solution, ratio
     found = hint_levels(item, (ratio,))
     assert (found.status == "ok") == bool(solution[: answer_start(item)].strip())
     if found.status == "ok":
-        [hint] = found.hint_levels.hints_L
+        [hint] = found.hints_L
         assert hint.strip()
         assert solution.startswith(hint)
         assert len(hint) <= answer_start(item)
@@ -63,9 +63,9 @@ def test_commands_of_a_solution_come_through_json_and_the_prompt_unchanged():
         "$\\tan\\theta$ are known, \\\\ so that $\\rho$ is $\\boxed{\\frac{1}{2}}$."
     )
     item = problem(solution, "\\frac{1}{2}")
-    hints = hint_levels(item).hint_levels.hints_L
+    hints = hint_levels(item).hints_L
     reply = json.dumps({f"level_{level}": hint for level, hint in enumerate(hints, start=1)})
-    for hint, parsed in zip(hints, parse_hint_levels(reply).hints_L, strict=True):
+    for hint, parsed in zip(hints, parse_hint_levels(reply), strict=True):
         prompt = with_hint(list(item.messages), parsed, Texts())[-1]["content"]
         assert prompt.endswith(hint)
         assert solution.startswith(hint)
@@ -81,7 +81,7 @@ SUM = "$$ \\sum_{k=1}^{n} k^2 = \\frac{n(n+1)(2n+1)}{6} $$ Put n = 10 and simpli
 def test_white_space_before_a_solution_takes_no_level_away(solution, blank, unit):
     found = hint_levels(problem(blank + solution, "385"), unit=unit)
     assert found.status == "ok"
-    for hint in found.hint_levels.hints_L:
+    for hint in found.hints_L:
         assert hint.strip() and solution.startswith(hint.strip())
 
 

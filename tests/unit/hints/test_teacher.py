@@ -19,16 +19,16 @@ from recipe.hint.methods.sage import Sage
 from recipe.hint.metrics import step_metrics
 from recipe.hint.prompt import Texts
 from recipe.hint.rollout import PromptRollout, RolloutParts
-from recipe.hint.schema import HintLevels, ProblemState
+from recipe.hint.schema import ProblemState
 from recipe.hint.settings import HintSettings
 from recipe.run.errors import ConfigError
 
-HINTS = HintLevels(("think", "think, add", "think, add, carry"))
+HINTS = ("think", "think, add", "think, add, carry")
 
 
 def test_a_reply_is_read_like_a_self_hint_and_its_price_is_its_tokens(tmp_path):
     [result], server = ask(tmp_path)
-    assert (result.status, result.hint_levels, result.calls) == ("ok", HINTS, 1)
+    assert (result.status, result.hints_L, result.calls) == ("ok", HINTS, 1)
     assert result.tokens == len(LADDER)
     [body] = server.requests
     assert (body["model"], body["max_tokens"]) == ("m", 64)
@@ -42,7 +42,7 @@ def test_the_same_question_costs_nothing_the_second_time_in_any_run(tmp_path, us
     again, server = ask(tmp_path)
     assert [each.calls for each in (*results, *again)] == [1, 0, 0]
     assert [each.tokens > 0 for each in (*results, *again)] == [True, False, False]
-    assert {each.hint_levels for each in (*results, *again)} == {HINTS}
+    assert {each.hints_L for each in (*results, *again)} == {HINTS}
     assert server.requests == []
 
 
@@ -88,7 +88,8 @@ def test_three_replies_without_a_ladder_are_a_parse_failure_and_paid_once(tmp_pa
     cut = completion('{"level_1": "a', finish="length")
     results, server = ask(tmp_path, always(cut), asked=2)
     assert [(each.status, each.calls) for each in results] == [("parse_failed", n) for n in (3, 0)]
-    assert results[0].detail.startswith("missing_level: in a response cut at its token limit: ")
+    assert results[0].detail.startswith("missing_level: ")
+    assert results[0].detail.endswith("(cut at its token limit)")
     assert len(server.requests) == 3
 
 

@@ -125,9 +125,9 @@ def test_what_a_solver_that_never_trains_would_earn_decides_nothing():
         method = guided(train_solver=False, solver_credit=solver_credit)
         outcome = play(method, Broken({0: [0, 0], GUIDE: [0, 0], 1: [0, 1]}), step=STAGE1 + 1)
         assert rewards(outcome, "guide") == [0.0, 1.0]
-        assert method.settings.solver_never_trains
+        assert method.solver_never_trains
     # Served by main_alternate.py, it trains in another phase.
-    assert not MlmtSettings(solver="teacher", train_solver=False).solver_never_trains
+    assert not mlmt(solver="teacher", train_solver=False).solver_never_trains
 
 
 @pytest.mark.parametrize(("penalty", "earned"), [(0.0, [1.0, 0.0]), (2.0, [-1.0, 0.0])])

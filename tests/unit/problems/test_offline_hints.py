@@ -9,7 +9,6 @@ from chat_server import completion, served
 
 from recipe.hint import main_prepare
 from recipe.hint.hints.base import HintResult
-from recipe.hint.schema import HintLevels
 from recipe.problems.columns import make_row, read_problems, write_rows
 from recipe.run.errors import DataError
 from recipe.study.offline_hints import write_offline_hints
@@ -28,7 +27,7 @@ class Fake:
         if status := self.statuses.get((problem.id, num_before)):
             return HintResult(status, calls=1, tokens=2, detail=f"timeout: {problem.id}")
         hints = tuple(f"{problem.id} {num_before} level {level}, 42" for level in (1, 2, 3))
-        return HintResult("ok", HintLevels(hints), calls=1, tokens=5)
+        return HintResult("ok", hints, calls=1, tokens=5)
 
 
 async def equal(answer, candidates):
