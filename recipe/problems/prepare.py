@@ -1,14 +1,17 @@
-"""Read files of any form, and turn their records into rows of the contract.
+"""Read files of any form and public data sets, and turn their records into rows of the contract.
 
 JSON lines, JSON, CSV and TSV, parquet, and a folder of parquet shards. Lines are counted from 1, as
-an editor counts them; rows of the other forms from 0.
+an editor counts them; rows of the other forms from 0. ``sources.yaml`` lists the public sets that
+are known by name.
 """
 
 from __future__ import annotations
 
 import csv
+import hashlib
+import re
 import string
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -23,6 +26,7 @@ from recipe.problems.schema import (
     TRUTH,
     FieldFault,
     check_truth,
+    content_id,
     conversation,
     field,
     find,
@@ -34,12 +38,18 @@ from recipe.problems.schema import (
     truth_text,
 )
 from recipe.run.errors import DataError, one_line
-from recipe.run.typed import read_json
+from recipe.run.typed import read_json, read_yaml
+from recipe.verify.maths.grade import last_box
 from recipe.verify.programs.tests import with_entry_point
 from recipe.verify.schema import Kind
 
 Fields = Mapping[str, Any]
 _MAX_PLACES = 5
+PROBE_LIMIT_S = 10.0
+SOURCES_FILE = Path(__file__).with_name("sources.yaml")
+SOURCES: dict[str, dict[str, Any]] = read_yaml(SOURCES_FILE.read_text("utf-8"))
+_IDS = ("unique_id", "problem_idx", "id")  # of a public set; the first that a record has
+_KIND = {kind: {"kind": kind} for kind in ("choice", "program")}
 _SETUP = ("setup", "test_imports", "entry_point")  # of a program: they go into its tests
 # Names of columns that a command may give, and where each is looked for if it does not.
 KEYS = {
@@ -185,19 +195,6 @@ def with_options(question: str, options: Sequence[str], letter: str, column: str
     return "\n".join([question.strip(), "", *lines])
 
 
-def read_local(path: Path, given: Given = Given(), limit: int | None = None) -> Prepared:
-    """Return the rows of a file or folder of one's own, ``limit`` of them at most.
-
-    The source that is neither given nor in the file is the file's name, the split ``train``.
-    """
-
-    def make(fields: Fields) -> Row:
-        source = given.source or text(fields, "data_source") or path.stem
-        return own_row(fields, replace(given, source=source))
-
-    return prepare(str(path), read_records(path, given.split), make, limit)
-
-
 def own_row(fields: Fields, given: Given) -> Row:
     """Return the row of one record, with its other columns.
 
@@ -250,31 +247,175 @@ def own_row(fields: Fields, given: Given) -> Row:
     return {name: fields[name] for name in fields if name not in read} | row
 
 
-def prepare(
-    path: str,
-    records: Iterable[tuple[str, Any]],
-    make: Callable[[Any], Row],
+def _release(fields: Fields) -> Fields:
+    # The release's own rows, whose indexes need not be unique.
+    if not {"data_source", "extra_info"} <= fields.keys():
+        return fields
+    return {**fields, "id": None, "extra_info": {**(fields["extra_info"] or {}), "index": None}}
+
+
+def _plain_choice(fields: Fields) -> Fields:
+    # Options as ``A. ...`` lines at the end of the problem, after ``Options:``.
+    made = {**fields, "reward_model": _KIND["choice"]}
+    asked, mark, block = text(fields, "problem").rpartition("\nOptions:\n")
+    if not mark:
+        return made
+    options: list[str] = []
+    for line in block.split("\n"):
+        if line.startswith(f"{chr(ord('A') + len(options))}. "):
+            options.append(line[3:])
+        elif options:
+            options[-1] += f"\n{line}"  # an option of several lines
+    letter = text(fields, "answer", is_required=True)
+    return made | {"problem": with_options(asked, options, letter, "problem")}
+
+
+def _olympiadbench(fields: Fields) -> Fields:
+    # Lists of answers and solutions; a context precedes some questions.
+    if "final_answer" not in fields:
+        return fields
+    answers = [each.replace("$", "").strip() for each in texts(fields, "final_answer")]
+    if not any(answers):
+        raise FieldFault("final_answer", "is empty")
+    asked = [text(fields, name).strip() for name in ("context", "question")]
+    solution = "\n\n".join(texts(fields, "solution"))
+    made = {"problem": "\n\n".join(filter(None, asked)), "answer": ", ".join(answers)}
+    return made | {"solution": solution, "id": fields.get("id")}
+
+
+def _gpqa(fields: Fields) -> Fields:
+    # Options are shuffled by the digest of the id: the right one is stored first.
+    names = ("Correct Answer", *(f"Incorrect Answer {number}" for number in (1, 2, 3)))
+    if names[0] not in fields:
+        return _plain_choice(fields)
+    options = [text(fields, name, is_required=True) for name in names]
+    row_id = f"gpqa_diamond/{text(fields, 'Record ID', is_required=True)}"
+    order = sorted(range(4), key=lambda n: hashlib.sha256(f"{row_id}\x1f{n}".encode()).digest())
+    letter, asked = "ABCD"[order.index(0)], text(fields, "Question", is_required=True)
+    problem = with_options(asked, [options[n] for n in order], letter, "Incorrect Answer 1")
+    made = {"problem": problem, "answer": letter, "solution": text(fields, "Explanation")}
+    return made | {"id": row_id, "reward_model": _KIND["choice"]}
+
+
+def _mmlu_pro(fields: Fields) -> Fields:
+    # A list of options, and the answer as a letter.
+    if "options" not in fields:
+        return _plain_choice(fields)
+    letter = text(fields, "answer", is_required=True).strip()
+    asked = text(fields, "question", is_required=True)
+    problem = with_options(asked, texts(fields, "options"), letter, "options")
+    row_id = f"{text(fields, 'category')}/{text(fields, 'question_id')}"
+    made = {"problem": problem, "answer": letter, "id": row_id}
+    return made | {"reward_model": _KIND["choice"]}
+
+
+def _gsm8k(fields: Fields) -> Fields:
+    # Worked steps with ``<<calculator notes>>``, then ``####`` and the number.
+    if "question" not in fields:
+        return fields
+    steps, mark, number = text(fields, "answer", is_required=True).rpartition("####")
+    if not mark:
+        raise FieldFault("answer", "has no line that begins with ####")
+    solution = re.sub(r"<<.*?>>", "", steps).strip()
+    answer = number.strip().replace(",", "")
+    return {"problem": fields["question"], "answer": answer, "solution": solution}
+
+
+def _math(fields: Fields) -> Fields:
+    # The answer is the solution's last box; some write \fbox{...}, or \boxed and a bare word.
+    if "answer" in fields:
+        return fields
+    solution = text(fields, "solution", is_required=True)
+    boxed = solution.replace("\\fbox", "\\boxed")
+    box = last_box(re.sub(r"\\boxed\s+([^\s{$.\\]+)", r"\\boxed{\1}", boxed))
+    if box.state != "closed" or not box.text:
+        raise FieldFault("solution", "has no complete last \\boxed{...}, which holds the answer")
+    return {"problem": text(fields, "problem"), "answer": box.text, "solution": solution}
+
+
+def _ghpo(fields: Fields) -> Fields:
+    # ``solution`` is the answer, boxed or bare, ``solution_hint`` the solution.
+    if "solution_hint" not in fields:
+        return fields
+    given = text(fields, "solution", is_required=True)
+    box = last_box(given)
+    answer = box.text if box.state == "closed" else given.strip().strip("$")
+    return {
+        "problem": text(fields, "problem"),
+        "answer": answer,
+        "solution": fields["solution_hint"],
+    }
+
+
+def _mbpp(fields: Fields) -> Fields:
+    # Imports and asserts in lists, which the prompt shows, and a reference program.
+    is_own = "test_list" in fields
+    problem, tests = ("prompt", "test_list") if is_own else ("problem", "tests")
+    if not (asserts := texts(fields, tests)):
+        raise FieldFault(tests, "is empty; a program is graded by its asserts")
+    source = "\n".join([*texts(fields, "test_imports"), *asserts])
+    code, task = (text(fields, name).strip() for name in ("code", problem))
+    return {
+        "problem": f"{task}\n\nThe program must pass these tests:\n\n{source}",
+        "answer": source,
+        "solution": f"```python\n{code}\n```" if code else "",
+        "id": fields.get("task_id" if is_own else "id"),
+        "reward_model": _KIND["program"],
+    }
+
+
+LAYOUTS: dict[str, Callable[[Fields], Fields]] = {
+    "sage_train": _release,
+    "sage_validation": _release,
+    "olympiadbench": _olympiadbench,
+    "gpqa_diamond": _gpqa,
+    "mmlu_pro": _mmlu_pro,
+    "gsm8k": _gsm8k,
+    "math": _math,
+    "mbpp": _mbpp,
+    "ghpo": _ghpo,
+}
+
+
+def read_rows(
+    name: str,
+    said: Given = Given(),
+    *,
+    copy: Path | None = None,
+    revision: str = "",
     limit: int | None = None,
 ) -> Prepared:
-    """Return the rows of a file, their ids unique; repeated problems are left out.
+    """Return the rows of a public set, or of a file or folder; repeated problems are left out.
 
     Args:
-        path: What messages call the input.
-        records: The place that messages give, and what ``make`` makes the row of.
-        make: Returns a row, or raises ``FieldFault``.
-        limit: Number of problems after which ``records`` is not read any more.
+        name: The set, or the path.
+        said: What holds for all rows.
+        copy: A file, or a folder as the hub lays the set out, to read in place of the hub.
+        revision: Another commit of the set than the pinned one.
+        limit: Number of problems after which no record is read any more.
+
+    Raises:
+        DataError: Naming the input, and place and column of the first rows that cannot be used.
     """
-    faults: list[str] = []
+    split, files = _files(name, said.split, copy, revision)
+    path, faults, repeated = str(copy or name), [], []
     rows: dict[str, tuple[str, Row]] = {}
-    repeated: list[str] = []
-    for place, record in tqdm(records, f"reading {path}", delay=2, disable=None):
+    records = (
+        (file, number, place, fields)
+        for file, each in files.items()
+        for number, (place, fields) in enumerate(read_records(each, split))
+    )
+    for file, number, place, fields in tqdm(records, f"reading {path}", delay=2, disable=None):
+        numbered = f"{split}/{number}"
+        if len(files) > 1:  # by subject, which their folders are called after
+            place, numbered = f"{file}, {place}", f"{split}/{file.split('/')[0]}/{number}"
         try:
-            row = make(record)
+            row = _row(name, fields, replace(said, split=split), numbered)
             problem_from_row(row)
             index = row["extra_info"]["index"]
             where, other = rows.setdefault(index, (place, row))
             if other is not row:
-                if any(row[name] != other[name] for name in ("problem", "answer")):
+                if any(row[each] != other[each] for each in ("problem", "answer")):
                     same = f"{index!r} is that of {where} too, with another problem or answer"
                     raise FieldFault("id", f"{same}; drop one, or give each an id of its own")
                 repeated.append(f"{place} = {where}")
@@ -288,6 +429,76 @@ def prepare(
         raise DataError(f"{path}: no problems; at least one is needed")
     places, kept = zip(*rows.values(), strict=True)
     return Prepared(path, kept, places, tuple(repeated))
+
+
+def _row(name: str, fields: Fields, said: Given, numbered: str) -> Row:
+    """Return the row of one record; of a public set with an id that begins with the set's name."""
+    if name not in SOURCES:
+        source = said.source or text(fields, "data_source") or Path(name).stem
+        return own_row(fields, replace(said, source=source))
+    layout = LAYOUTS.get(name, dict)
+    made = layout(fields)
+    of_row = text(made, "data_source") if layout is _release else ""
+    given = replace(
+        said,
+        answer=said.answer or "answer",
+        id=said.id or next((each for each in _IDS if each in made), ""),
+        source=said.source or of_row or name,
+    )
+    row = own_row(made, given)
+    row_id = row["extra_info"]["index"].removesuffix(".json").strip("/")
+    if row_id == content_id(row["problem"]):  # it has none
+        row_id = numbered
+    is_whole = row_id.startswith(f"{name}/")
+    row["extra_info"]["index"] = row_id if is_whole else f"{name}/{row_id}"
+    return row
+
+
+def _files(name: str, split: str, copy: Path | None, revision: str) -> tuple[str, dict[str, Path]]:
+    """Return the split, and the files to read by their paths inside the set."""
+    if name not in SOURCES:
+        if copy or revision:
+            raise DataError(f"--from and --revision belong to a named source, not to {name}")
+        return split, {name: Path(name)}
+    repo, splits = SOURCES[name]["repo"], SOURCES[name]["splits"]
+    split, revision = split or next(iter(splits)), revision or SOURCES[name].get("revision", "")
+    if split not in splits:
+        raise DataError(f"{name} has no split {split!r}; choose from {', '.join(splits)}")
+    _, *files = splits[split]
+    if copy is not None:
+        return split, {file: copy / file for file in files} if copy.is_dir() else {"": copy}
+    if not revision:
+        raise DataError(
+            f"{name}: no commit is on record; give --revision COMMIT, one of"
+            f" https://huggingface.co/datasets/{repo}/commits/main, or --from PATH, a copy"
+        )
+    return split, {file: fetch(repo, file, revision=revision) for file in files}
+
+
+def fetch(repo: str, file: str, *, revision: str, probe_limit_s: float = PROBE_LIMIT_S) -> Path:
+    """Return the local copy of one file of a data set on the hub, downloaded if it is not cached.
+
+    The hub has ``probe_limit_s`` to say that it has the file: the download itself asks again and
+    again while a server is silent, so it begins only after this.
+
+    Raises:
+        DataError: Saying what was tried, why it failed, and what to do without the network.
+    """
+    import huggingface_hub as hub
+    from httpx import HTTPError
+
+    of: Any = {"revision": revision, "repo_type": "dataset"}
+    try:
+        if not isinstance(hub.try_to_load_from_cache(repo, file, **of), str):
+            hub.get_hf_file_metadata(hub.hf_hub_url(repo, file, **of), timeout=probe_limit_s)
+        return Path(hub.hf_hub_download(repo, file, **of))
+    except (HTTPError, OSError, RuntimeError) as error:  # the last one from the transfer library
+        raise DataError(
+            f"{repo}, file {file}, commit {revision[:12]}: {type(error).__name__}: "
+            f"{one_line(error, 200)}; without the network give --from PATH, a copy of the file at"
+            f" https://huggingface.co/datasets/{repo}/tree/{revision}, where a gated set has terms"
+            " to accept (then `hf auth login`)"
+        ) from error
 
 
 def listed(places: Sequence[str], between: str = ", ") -> str:

@@ -14,31 +14,22 @@ from __future__ import annotations
 
 import argparse
 import logging
-import os
 import re
 import sys
 import unicodedata
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from tqdm import tqdm
-
 from recipe.problems.columns import check_target, read_file, read_problems, write_rows
-from recipe.problems.prepare import KEYS, Given, Prepared, listed, read_local
+from recipe.problems.prepare import KEYS, SOURCES_FILE, Given, Prepared, listed, read_rows
 from recipe.problems.schema import KINDS
-from recipe.problems.sources import LIST, SOURCES, read_source
 from recipe.run.arguments import Parser
 from recipe.run.ending import errors_in_one_line
 from recipe.run.errors import DataError
 from recipe.run.whole_file import file_sha256
 from recipe.verify.golds import is_placeholder
-from recipe.verify.grading import grade
 from recipe.verify.maths.grade import is_text_only
-from recipe.verify.options import GradeOptions
-from recipe.verify.programs.run import layers_for
-from recipe.verify.schema import Item
 
 _COMMAND = re.compile(r"\\(?:[a-z]+|.)")
 _WORD = re.compile(r"[^\W\d_]+|\d+|[+*/=<>^-]")
@@ -69,30 +60,6 @@ def findings(prepared: Prepared) -> list[str]:
     return [f"{len(at)} rows, column {what} ({listed(at)})" for what, at in found.items()]
 
 
-def check_programs(prepared: Prepared) -> list[str]:
-    """Run the solution of every program row, where it has a code block; refuse what does not pass.
-
-    Returns:
-        A warning where nothing can be run.
-    """
-    pairs = zip(prepared.rows, prepared.places, strict=True)
-    rows = [(row, place) for row, place in pairs if row["reward_model"]["kind"] == "program"]
-    if rows and layers_for(GradeOptions().program_isolation) is None:
-        return [f"the tests of {len(rows)} programs were not run: this machine has no sandbox"]
-    items = [Item(row["solution"], row["answer"], kind="program") for row, _ in rows]
-    with ThreadPoolExecutor(os.cpu_count()) as threads:
-        running = tqdm(threads.map(grade, items), "running programs", len(rows), delay=2)
-        faults = [
-            f"{place}, column `solution`: the program fails the row's tests, {verdict.reason}: "
-            f"{verdict.detail}; correct the tests or the program"
-            for (_, place), verdict in zip(rows, running, strict=True)
-            if verdict.reason not in ("correct", "no_answer")
-        ]
-    if faults:
-        raise DataError(f"{prepared.path}: {listed(faults, '; ')}")
-    return []
-
-
 def _parser() -> Parser:
     raw = argparse.RawDescriptionHelpFormatter
     parser = Parser(description=__doc__, formatter_class=raw, allow_abbrev=False)
@@ -113,29 +80,17 @@ def _parser() -> Parser:
     return parser
 
 
-def _read(given: argparse.Namespace) -> Prepared:
-    names = (*KEYS, "kind", "source", "split", "system_prompt")
-    said = Given(**{name: getattr(given, name) for name in names})
-    if source := SOURCES.get(given.input):
-        how = {"copy": given.copy, "revision": given.revision, "limit": given.limit}
-        return read_source(source, said, **how)
-    if given.copy or given.revision:
-        raise DataError(f"--from and --revision belong to a named source, not to {given.input}")
-    return read_local(Path(given.input), said, given.limit)
-
-
 def _write(given: argparse.Namespace) -> None:
     """Read, check and write, and check what was written."""
-    if given.limit is not None and given.limit < 1:
-        raise DataError(f"--limit must be at least 1, got {given.limit}")
-    if given.options and given.kind != "choice":
-        raise DataError("--options-key needs --kind choice")
     check_target(given.output)
     for path in (given.input, given.copy, *given.check_overlap):
         if path and Path(path).exists() and given.output.exists() and given.output.samefile(path):
             raise DataError(f"{given.output}: is read too ({path}); name another OUT")
-    prepared = _read(given)
-    lines = [*findings(prepared), *check_programs(prepared)]
+    names = (*KEYS, "kind", "source", "split", "system_prompt")
+    said = Given(**{name: getattr(given, name) for name in names})
+    how = {"copy": given.copy, "revision": given.revision, "limit": given.limit}
+    prepared = read_rows(given.input, said, **how)
+    lines = findings(prepared)
     known = {
         words(each.text): f"{path} {each.id}"
         for path in given.check_overlap
@@ -174,7 +129,7 @@ def main(
     if argv and argv[0] in commands:
         commands[argv[0]](argv[1:])
     elif list(argv) == ["sources"]:
-        print(LIST.read_text("utf-8"))
+        print(SOURCES_FILE.read_text("utf-8"))
     else:
         # What the verifier logs of single answers is told in one warning for all.
         logging.getLogger("recipe.verify").setLevel(logging.ERROR)

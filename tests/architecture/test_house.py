@@ -191,7 +191,7 @@ def test_every_method_has_a_page_whose_table_gives_each_of_its_settings_and_thei
 
 # Words of the language too, and a data set of the name of a method.
 ORDINARY = {"fixed", "score"}
-DATA_SETS = {("recipe/problems/sources.py", "ghpo")}
+DATA_SETS = {("recipe/problems/prepare.py", "ghpo")}
 
 
 def test_only_a_methods_own_file_and_the_registry_know_a_method_by_name():

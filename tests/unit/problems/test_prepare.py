@@ -12,7 +12,7 @@ from layouts import LAYOUTS, SOLUTION_KEYS, user, write_layout
 
 from recipe.hint import main_prepare
 from recipe.problems.columns import make_row, read_problems, write_rows
-from recipe.problems.prepare import Given, read_local
+from recipe.problems.prepare import Given, read_rows
 from recipe.run.errors import DataError
 
 LINES = [
@@ -54,17 +54,17 @@ FORMS = {
 def test_a_file_of_any_form_is_read(tmp_path, name):
     path = tmp_path / name
     path.write_text(FORMS[name], encoding="utf-8")
-    rows = read_local(path).rows
+    rows = read_rows(str(path)).rows
     assert {row["extra_info"]["index"] for row in rows} in ({"s/0", "s/1"}, {"a"})
 
 
 def test_a_folder_of_shards_is_read_by_its_split(tmp_path):
     for part, name in enumerate(("train-00000-of-00002", "train-00001-of-00002", "test")):
         write(tmp_path / f"{name}.parquet", [LINES[part % 2]])
-    assert len(read_local(tmp_path).rows) == 2
-    assert len(read_local(tmp_path, Given(split="test")).rows) == 1
+    assert len(read_rows(str(tmp_path)).rows) == 2
+    assert len(read_rows(str(tmp_path), Given(split="test")).rows) == 1
     with pytest.raises(DataError, match="is a folder without dev"):
-        read_local(tmp_path, Given(split="dev"))
+        read_rows(str(tmp_path), Given(split="dev"))
 
 
 @pytest.mark.parametrize("name", LAYOUTS)
@@ -110,11 +110,10 @@ def test_a_broken_file_is_one_line_and_no_output(tmp_path, capsys, name, text, m
 
 
 OPTIONS = [
-    (["--limit", "0"], "--limit must be at least 1, got 0"),
     (["--unknown"], "unrecognized arguments: --unknown\n"),
     (["--from", "x"], "--from and --revision belong to a named source"),
     (["--kind", "choice"], "line 1, column `answer`: the ground truth of a choice is one letter"),
-    (["--options-key", "of"], "--options-key needs --kind choice"),
+    (["--options-key", "of"], "column `of`: a choice needs 2 to 26 options, got 0"),
     (["--problem-key", "q"], "column `q`: no such column; there are id, problem"),
     (["--id-key", "n"], "column `n`: no such column; there are id, problem"),
 ]
@@ -133,7 +132,7 @@ def test_what_the_command_says_stands_above_what_the_file_says(tmp_path):
         [make_row("A or B", "B", row_id="1", source="s", kind="choice") | {"name": "n"}], path
     )
     said = {"source": "t", "split": "test", "system_prompt": "Box it."}
-    (row,) = read_local(path, Given(id="name", kind="maths", **said)).rows
+    (row,) = read_rows(str(path), Given(id="name", kind="maths", **said)).rows
     assert row["prompt"][0]["content"] == "Box it."
     assert (row["data_source"], row["extra_info"]) == ("t", {"index": "n", "split": "test"})
 

@@ -11,9 +11,8 @@ import pytest
 from hub_files import SETS, lay_out, write
 from huggingface_hub import constants
 
-from recipe.problems import sources
-from recipe.problems.prepare import Given
-from recipe.problems.sources import SOURCES, fetch, read_source
+from recipe.problems import prepare
+from recipe.problems.prepare import SOURCES, Given, fetch, read_rows
 from recipe.run.errors import DataError
 
 COMMIT = "c" * 40
@@ -22,7 +21,7 @@ PATH = f"/datasets/a/b/resolve/{COMMIT}/test.jsonl"
 
 
 def read(name, copy, split="", **options):
-    return read_source(SOURCES[name], Given(split=split), copy=copy, **options)
+    return read_rows(name, Given(split=split), copy=copy, **options)
 
 
 def shown(row):
@@ -99,7 +98,7 @@ def test_rows_of_several_files_are_named_with_their_file(tmp_path):
 
 def test_a_source_is_pinned_or_asks_for_a_commit():
     for source in SOURCES.values():
-        assert re.fullmatch(r"[0-9a-f]{40}|", source.revision), source.name
+        assert re.fullmatch(r"[0-9a-f]{40}|", source.get("revision", "")), source
     with pytest.raises(DataError, match="sage_train: no commit is on record; give --rev"):
         read("sage_train", None)
 
@@ -111,11 +110,11 @@ def test_the_pinned_or_the_given_commit_is_fetched(tmp_path, monkeypatch):
         asked.append((repo, file, revision))
         return lay_out("gsm8k", tmp_path) / "main" / "train-00000-of-00001.parquet"
 
-    monkeypatch.setattr(sources, "fetch", fetch)
+    monkeypatch.setattr(prepare, "fetch", fetch)
     assert len(read("gsm8k", None, "train").rows) == 1
     read("gsm8k", None, "train", revision="b" * 40)
     file = "main/train-00000-of-00001.parquet"
-    pinned = SOURCES["gsm8k"].revision
+    pinned = SOURCES["gsm8k"]["revision"]
     assert asked == [("openai/gsm8k", file, pinned), ("openai/gsm8k", file, "b" * 40)]
 
 
