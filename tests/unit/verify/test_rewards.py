@@ -1,0 +1,56 @@
+"""Other trainers call the verifier through their own interfaces."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from recipe.problems.schema import problem_from_row
+from recipe.verify.golds import gold_text
+from recipe.verify.rewards import _pool, compute_score, reward_function
+
+HASHES = [{"role": "user", "content": "Write the number after ####."}]
+
+
+@pytest.fixture(autouse=True, scope="module")
+def closed_pool():
+    yield
+    _pool().close()
+    _pool.cache_clear()
+
+
+def test_verl_calls_it_with_a_row():
+    assert compute_score("own", r"so \boxed{\frac{1}{2}}", "0.5", {"question": "Half?"}) == 1.0
+    assert compute_score("own", r"so \boxed{3}", 2) == 0.0
+    assert compute_score("own", "#### 2", 2, {"prompt": HASHES}) == 1.0
+    assert compute_score("own", "#### 2", 2, None) == 0.0
+
+
+def test_a_list_is_the_same_gold_answer_here_as_in_training():
+    row = {"prompt": "x", "reward_model": {"ground_truth": ["1", 2.0]}}
+    assert problem_from_row(row).answer == gold_text(["1", 2.0]) == "1, 2"
+    assert compute_score("own", r"\boxed{1, 2}", ["1", 2.0]) == 1.0
+    assert reward_function(["x"], [r"\boxed{2, 1}"], answer=[[1, 2]]) == [1.0]
+
+
+def test_verl_grades_a_program_and_a_choice():
+    code = "```python\ndef f(x):\n    return 2 * x\n```"
+    assert compute_score("own", code, ["assert f(2) == 4"], {"kind": "program"}) == 1.0
+    assert compute_score("own", r"\boxed{(b)}", "B", {"kind": "choice"}) == 1.0
+
+
+def test_trl_calls_it_with_columns():
+    turns = [[{"role": "assistant", "content": "#### 2"}], "#### 3"]
+    assert reward_function([HASHES] * 2, turns, answer=["2", "2"], level=[1, 1]) == [1.0, 0.0]
+
+
+def test_the_verifier_needs_no_training_stack():
+    code = (
+        "import sys; from recipe.verify import Item, grade; import recipe.verify.rewards;"
+        "assert grade(Item(r'\\boxed{5}', '5')).score == 1.0;"
+        "print([m for m in ('verl', 'torch', 'ray', 'pandas') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
