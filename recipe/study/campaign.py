@@ -218,8 +218,6 @@ def _prepared(plan: Plan, root: Path, state: str) -> list[str]:
         checkpoint = step_folder(folder / "checkpoints", step)
         # The training may have been killed between its last checkpoint and that step's line.
         RunFolder(folder).restore_metrics(step, checkpoint)
-        for left in folder.glob(".model.*"):  # by an export that was killed
-            shutil.rmtree(left)
         return [str(PROGRAMS / "main_export.py"), str(checkpoint), str(model), "--dtype", "fp32"]
     if state == "evaluate":
         weights = f"actor_rollout_ref.model.path={_quoted(model)}"

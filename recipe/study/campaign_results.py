@@ -6,8 +6,6 @@ A campaign's folder has runs, or what was kept of them: all that this page reads
 from __future__ import annotations
 
 import json
-import math
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -86,12 +84,6 @@ class Finished(Run):
         """Return the problems of a data source that were answered, whatever the grades."""
         means = self.kept["means"].get(source, {})
         return frozenset(self.kept["ungraded"].get(source, {})).union(*means.values())
-
-    @property
-    def num_whole(self) -> int:
-        """The number of training steps, 0 where a part of their tokens is not known."""
-        steps = [row["step"] for row in self.training if all(name in row for name in TOKENS)]
-        return len(steps) if steps == [*range(1, len(self.training) + 1)] else 0
 
 
 @dataclass
@@ -198,10 +190,8 @@ class CampaignResult:
             return "; ".join(f"{each:.2f}" for each in ratios_S) or "-", "not known"
         value, low, high = (round(each, 2) for each in mean_ratio(ratios_S))
         text = f"{value:.2f} ({low:.2f} - {high:.2f})"
-        runs = [self.seeds[arm][seed] for arm in arms for seed in self.common_seeds(*arms)]
-        steps = {run.num_whole for run in runs}
-        if not all(map(self._is_complete, arms)) or len(steps) > 1 or 0 in steps:
-            return text, "not known"  # a run without a part of its lines cost more than they say
+        if not self._is_complete(*arms, drawn=False):
+            return text, "not known"
         return text, "holds" if high <= at_most else "fails" if low > at_most else "undecided"
 
     def token_ratios(self, arm: str, other: str) -> list[float]:
@@ -210,10 +200,10 @@ class CampaignResult:
         pairs = [[self.seeds[each][seed].tokens() for each in (arm, other)] for seed in seeds]
         return [mine / theirs for mine, theirs in pairs if mine and theirs]
 
-    def _is_complete(self, *arms: str) -> bool:
-        """Return whether all seeds are there and trained equal steps; two arms: drawn alike too."""
+    def _is_complete(self, *arms: str, drawn: bool = True) -> bool:
+        """Return whether all seeds are there, trained equal steps, and two arms are drawn alike."""
         facts = [
-            (run.last_step, len(arms) > 1 and (run.kept["num_responses"], _sampling(run)))
+            (run.last_step, drawn and len(arms) > 1 and _drawn(run))
             for arm in arms
             for run in self.seeds.get(arm, {}).values()
         ]
@@ -221,8 +211,10 @@ class CampaignResult:
         return has_all and all(each == facts[0] for each in facts)
 
 
-def _sampling(run: Finished) -> dict[str, Any]:
-    return {name: each for name, each in run.kept["sampling"].items() if name != "seed"}
+def _drawn(run: Finished) -> dict[str, Any]:
+    """Return what an evaluation drew with, but for its seed."""
+    sampling = {name: each for name, each in run.kept["sampling"].items() if name != "seed"}
+    return {"K": run.kept["num_responses"], **sampling}
 
 
 def _shown(estimate: Estimate, *, sign: bool = False) -> str:
@@ -290,6 +282,12 @@ def read_results_of(root: str | Path) -> CampaignResult:
         if not isinstance(run, Finished)
     }
     result = CampaignResult(campaign, seeds, missing)
+    for run in result.runs:
+        steps = [row["step"] for row in run.training if all(name in row for name in TOKENS)]
+        if steps != [*range(1, len(run.training) + 1)]:
+            raise DataError(
+                f"{root}: {run.name} lacks steps or tokens in its metrics; make it again"
+            )
     for source in result.sources:
         if len({run.problems(source) for run in result.runs} - {frozenset()}) > 1:
             raise DataError(f"{root}: runs were evaluated on different problems of {source}")
@@ -400,29 +398,21 @@ def _tables(result: CampaignResult, p_values: Mapping[Claim, str]) -> Iterator[t
         yield f"By seed, {source}", _by_seed(result, source)
         yield f"Accuracy in training's own validations, {source}", _learning(result, source)
     yield "Cost", _cost(result)
-    yield "Levels over the quarters of training, % of prompts", _levels(result)
+    yield "Trained without a hint over the quarters of training, % of prompts", _unhinted(result)
 
 
 def _conditions(result: CampaignResult) -> list[str]:
     """Return what was run, on what, and what is missing."""
-    runs, lines = result.runs, []
+    runs = result.runs
     sizes = [f"{len(runs[0].problems(each))} problems of {each}" for each in runs[0].kept["means"]]
     facts: dict[str, Callable[[Finished], str]] = {
         "Training steps": lambda run: str(run.last_step),
-        "Drawn": lambda run: _told({"K": run.kept["num_responses"], **_sampling(run)}),
+        "Drawn": lambda run: _told(_drawn(run)),
         "Machine": lambda run: run.machine.get("machine", {}).get("driver", ""),
         "Versions": lambda run: _told(run.machine.get("version", {}), without="commit"),
         "Commit": lambda run: run.machine.get("version", {}).get("commit", ""),
     }
-    for title, fact in facts.items():
-        found: dict[str, list[str]] = {}
-        for run in runs:
-            found.setdefault(fact(run), []).append(run.name)
-        for text, names in found.items():
-            of = f" of {', '.join(names)}" if len(found) > 1 else ""
-            lines.append(f"- {title}{of}: {text}")
     notes = {
-        "Steps or tokens missing in the metrics": [run.name for run in runs if not run.num_whole],
         "The verifier failed on responses, which count as wrong in an accuracy": [
             f"{run.name} {sum(counts.values())} of {source}"
             for run in runs
@@ -434,7 +424,10 @@ def _conditions(result: CampaignResult) -> list[str]:
         f"- {len(runs)} of {len(result.campaign.plans())} runs: "
         f"`{' '.join(result.campaign.settings)}`",
         f"- Evaluated: the weights of the last step, {' and '.join(sizes)}",
-        *lines,
+        *(
+            f"- {title}: {'; '.join(filter(None, dict.fromkeys(map(of, runs))))}"
+            for title, of in facts.items()
+        ),
         *(f"- **{title}**: {', '.join(each)}" for title, each in notes.items() if each),
     ]
 
@@ -524,7 +517,7 @@ def _mean(values: Sequence[float | None], form: str = "") -> str:
 def _at_tokens(run: Finished, other: Finished | None, source: str) -> float | None:
     """Return the accuracy when as many tokens were sampled as by another run; if that is known."""
     points = [(run.tokens(step), value) for step, value in run.curve(source).items()]
-    if other is None or not (points and run.num_whole and other.num_whole):
+    if other is None or not points:
         return None
     tokens = min(other.tokens(), run.tokens())
     tokens_V, accuracies_V = zip(*points, strict=True)
@@ -533,23 +526,21 @@ def _at_tokens(run: Finished, other: Finished | None, source: str) -> float | No
 
 
 def _cost(result: CampaignResult) -> Table:
-    """Return means over seeds, and the ratio over those that both have; ``-`` where lines lack."""
+    """Return means over seeds, and the ratio over those that both have."""
     rows, reference = [], result.campaign.compared_with
-    whole = {
-        arm: all(run.num_whole for run in seeds.values()) for arm, seeds in result.seeds.items()
-    }
     for arm, seeds in result.seeds.items():
-        runs, cells = [*seeds.values()], ["-"] * 3
-        if whole[arm]:
-            ratios = result.token_ratios(arm, reference) if whole.get(reference) else []
-            cells = [
+        runs, ratios = [*seeds.values()], result.token_ratios(arm, reference)
+        gaps = [row[VLLM_DIFFERENCE] for r in runs for row in r.training if VLLM_DIFFERENCE in row]
+        rows.append(
+            [
+                arm,
                 f"{fmean(run.tokens() for run in runs) / 1000:.0f}k",
                 f"{geometric_mean(ratios):.2f}" if ratios else "-",
                 _mean([run.minutes() for run in runs], "{:.1f}"),
+                _mean([_late(run) for run in runs]),
+                f"{max(gaps):.1e}" if gaps else "-",
             ]
-        late = [_late(run) for run in runs]
-        gaps = [row[VLLM_DIFFERENCE] for r in runs for row in r.training if VLLM_DIFFERENCE in row]
-        rows.append([arm, *cells, _mean(late), f"{max(gaps):.1e}" if gaps else "-"])
+        )
     head = ["arm", "tokens a run", f"times {reference}'s", "minutes of steps"]
     late_title = "informative groups in the last quarter, %"
     return [*head, late_title, "trainer against vLLM, worst step's mean"], rows
@@ -562,20 +553,14 @@ def _late(run: Finished) -> float | None:
     return fmean(1 - row[_NO_SIGNAL] for row in rows) if rows else None
 
 
-def _levels(result: CampaignResult) -> Table:
-    """Return the shares of the levels in each quarter of training, of the arms that use hints."""
-    rows, most = [], max(level for run in result.runs for level in run.levels | {0})
+def _unhinted(result: CampaignResult) -> Table:
+    """Return the share of prompts that trained without a hint, of the arms that use hints."""
+    rows = []
     for arm, seeds in result.seeds.items():
-        quarters = defaultdict(list)
-        for run in seeds.values():
-            for row in run.training:
-                quarters[math.ceil(4 * row["step"] / run.last_step)].append(row)
-        highest = max(level for run in seeds.values() for level in run.levels | {0})
-        cells = [
-            [f"{100 * fmean(level_share(row, at) for row in of):.0f}" for at in range(highest + 1)]
-            for _, of in sorted(quarters.items())
-        ]
-        if highest:
-            rows.append([arm, *map(" / ".join, cells)])
-    levels = " / ".join(["none", *map(str, range(1, most + 1))])
-    return ["arm", f"quarter 1: {levels}", *(f"quarter {each}" for each in range(2, 5))], rows
+        if any(run.levels - {0} for run in seeds.values()):
+            quarters: list[list[float]] = [[], [], [], []]
+            for run in seeds.values():
+                for row in run.training:
+                    quarters[(4 * row["step"] - 1) // run.last_step].append(level_share(row, 0))
+            rows.append([arm, *(f"{100 * fmean(each):.0f}" if each else "-" for each in quarters)])
+    return ["arm", *(f"quarter {number}" for number in range(1, 5))], rows

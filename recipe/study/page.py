@@ -8,17 +8,15 @@ import json
 import math
 import zlib
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from omegaconf import OmegaConf
 from plotly.offline import get_plotlyjs
 
-from recipe.hint.command import primary_config, set_config_paths
 from recipe.hint.credit.rows import has_signal
 from recipe.run.run_folder import accuracies
 from recipe.study.estimators import t_quantile
@@ -28,7 +26,7 @@ _FILES = Path(__file__).parent / "page_files"
 # After Okabe and Ito, told apart by most people.
 _COLOURS = ("#2f86cf", "#de6b1f", "#12a37f", "#cc79a7", "#d99a00", "#8c76c9", "#5fb4e0", "#888888")
 _MAX_POINTS, _MAX_BANDS = 400, 8
-_PLACES = {"hint.run_dir", "trainer.default_local_dir", "trainer.experiment_name", ""}
+_PLACES = ("hint.run_dir", "trainer.default_local_dir", "trainer.experiment_name")
 
 Curve = Callable[[Run], Mapping[int, float]]
 Variants = Mapping[str, Sequence[Run]]
@@ -64,7 +62,7 @@ def render_page(runs: Sequence[Run], max_prompts: int = 200) -> str:
         prompts=sorted(prompts, key=lambda each: -each[1]["step"]),
         has_signal=has_signal,
         settings=_settings([group[0] for group in variants.values()]),
-        machine=_leaves(runs[0].machine),
+        machine={name: each[0] for name, each in _texts([runs[0].machine]).items()},
     )
 
 
@@ -168,28 +166,13 @@ def _prompts(run: Run, limit: int) -> Iterator[tuple[str, dict[str, Any], Any]]:
         yield run.name, record, samples.get((record["step"], record["problem_id"]))
 
 
-def _leaves(node: Any, prefix: str = "") -> dict[str, str]:
-    """Return ``dotted name -> value`` of a tree of settings."""
-    if not isinstance(node, Mapping) or (not node and prefix):
-        shown = json.dumps(node) if isinstance(node, bool) or node is None else str(node)
-        return {prefix.removesuffix("."): shown[:300]}
-    found = {}
-    for key, value in node.items():
-        found |= _leaves(value, f"{prefix}{key}.")
-    return found
+def _settings(runs: Sequence[Run]) -> dict[str, list[str]]:
+    """Return the settings in which the runs differ, dotted name -> value of each."""
+    table = _texts(run.config for run in runs).drop(columns=[*_PLACES], errors="ignore")
+    return {str(name): [*each] for name, each in table.items() if each.nunique() > 1}
 
 
-def _settings(runs: Sequence[Run]) -> list[tuple[str, str, list[str], bool]]:
-    """Return name, default, values of settings that differ between runs, then of changed ones.
-
-    What follows from another setting by default is listed where the runs differ in it.
-    """
-    set_config_paths()
-    usual = _leaves(OmegaConf.to_container(primary_config(), resolve=False))
-    given, rows = [_leaves(run.config) for run in runs], []
-    for name in sorted(set().union(*given) - _PLACES):
-        values = [each.get(name, "-") for each in given]
-        default, is_mixed = usual.get(name, "-"), len({*values}) > 1
-        if is_mixed or (name in usual and "${" not in default and values[0] != default):
-            rows.append((name, default, values, is_mixed))
-    return sorted(rows, key=lambda row: not row[3])
+def _texts(nodes: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
+    """Return a row for each tree, a column for each dotted name; ``-`` where it is not there."""
+    table = pd.json_normalize([dict(each) for each in nodes])
+    return table.where(table.notna(), "-").map(lambda each: str(each)[:300])

@@ -130,8 +130,7 @@ def test_the_page_tells_what_became_of_a_run_and_what_sets_evaluations_apart(tmp
     (ended / "logs/fatal.json").write_text('{"error": "the loss is nan\\nat step 2"}')
     page = results_page([read_results_of(root)])
     assert "- **Not finished**: x/seed-2 at step 2 the loss is nan at step 2\n" in page
-    assert "- Drawn of x/seed-1, y/seed-1: K 4, temperature 1.0\n" in page
-    assert "- Drawn of y/seed-2: K 4, temperature 0.0\n" in page
+    assert "- Drawn: K 4, temperature 1.0; K 4, temperature 0.0\n" in page
 
 
 def test_the_page_shows_failed_claims_in_bold_and_runs_that_are_missing(tmp_path):

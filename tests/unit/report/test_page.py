@@ -73,14 +73,14 @@ def test_prompts_show_what_was_tried_and_the_texts_that_were_kept(tmp_path):
     assert "The newest" not in words(render_page([run], max_prompts=0))
 
 
-def test_settings_that_differ_come_first_and_defaults_are_named(tmp_path):
+def test_settings_that_differ_between_variants_are_shown(tmp_path):
     folders = [
         write_run(tmp_path / name, rows=[metrics(1)], max_tokens=size, style="paper")
         for name, size in (("x", 512), ("y", 256))
     ]
-    text = words(page_of(*folders)).split("from their defaults")[1]
-    assert "hint.max_tokens 1024 512 256" in text
-    assert "run_dir" not in text
+    text = words(page_of(*folders)).split("differ between the variants")[1]
+    assert "hint.max_tokens 512 256" in text
+    assert "run_dir" not in text and "max_level" not in text
 
 
 def test_text_of_a_run_cannot_become_markup_or_hide(tmp_path):
