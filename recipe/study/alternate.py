@@ -12,17 +12,15 @@ from __future__ import annotations
 import argparse
 import contextlib
 import functools
-import hashlib
 import json
 import os
 import shlex
-import shutil
 import socket
 import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -35,16 +33,17 @@ from recipe.hint.main_hint import run_command
 from recipe.hint.methods import METHODS
 from recipe.hint.settings import build_method, settings_of
 from recipe.run.arguments import Parser
-from recipe.run.checkpoints import resume_step, step_folder
+from recipe.run.checkpoints import MERGED, resume_step, step_folder
 from recipe.run.children import GRACE_S, deferred_signals, end_children, pause, start_child
 from recipe.run.config import check
 from recipe.run.errors import HintError, StallError
-from recipe.run.whole_file import claimed, file_sha256, write_whole
+from recipe.run.whole_file import claimed
 
 ROLES = ("solver", "guide")
 LOG = "server.log"
 # Not the program `vllm`: that of the CPU build does not find its own metadata.
 SERVE = [sys.executable, "-m", "vllm.entrypoints.openai.api_server"]
+_HOST = "127.0.0.1"
 # Settings of `actor_rollout_ref.rollout` that the policy's own replica is started with too.
 _AS_THE_POLICY = (
     *("dtype", "max_model_len", "max_num_seqs", "max_num_batched_tokens"),
@@ -58,14 +57,6 @@ class Phase(NamedTuple):
     role: str
     first: int
     last: int
-
-
-class ServerOptions(NamedTuple):
-    """Where the partner is served: the command's own options."""
-
-    host: str = "127.0.0.1"
-    devices: str = ""
-    serve_args: str = ""
 
 
 def phases(t_low: int, t_high: int, num_steps: int) -> list[Phase]:
@@ -88,14 +79,16 @@ class Alternation:
     """A run of two policies in one folder; what is done is read from it, never remembered.
 
     ``settings`` are ``config`` as overrides of ``main_hint.py``, which is in ``programs``; ``node``
-    holds the method's; ``phases`` are all of the run.
+    holds the method's; ``phases`` are all of the run. The partner is served on ``devices``, with
+    the engine's arguments and ``serve_args``.
     """
 
     config: DictConfig
     settings: Sequence[str]
     node: str
     phases: Sequence[Phase]
-    server: ServerOptions
+    devices: str = ""
+    serve_args: str = ""
     programs: Path = PROGRAMS
 
     def run(self) -> None:
@@ -106,100 +99,86 @@ class Alternation:
         # The processes of a killed command hold the lock until they have ended.
         with deferred_signals(), claimed(self.root / ".lock", wait_s=GRACE_S) as self._lock:
             if self.config.trainer.eval_only:
-                names = [f"{role}-{self._step(role)}" for role in ROLES]
-                solver, guide = map(self._export, ROLES)
-                more = {"actor_rollout_ref.model.path": solver}
-                self._hint("evaluate", "-".join(names), "guide", guide, more)
+                name = "-".join(f"{role}-{self._step(role)}" for role in ROLES)
+                solver = self._weights("solver")
+                self._hint("evaluate", name, "guide", {"actor_rollout_ref.model.path": solver})
                 return
             for phase in self.phases:
                 if self._step(phase.role) < phase.last:
                     self._train(phase)
             for role in ROLES:
-                self._export(role)
+                self._weights(role)
 
     def _step(self, role: str) -> int:
         return resume_step(self.root / role / "checkpoints") or 0
 
-    def _export(self, role: str) -> str:
+    def _weights(self, role: str) -> str:
         """Return the folder of a role's newest weights, made if it is not there; or the base."""
-        step = self._step(role)
-        if not step:
+        if not (step := self._step(role)):
             return str(self.config.actor_rollout_ref.model.path)
-        target = self.root / "exports" / f"{role}-{step}"
-        for path in target.parent.glob(f"*{role}-*"):  # older weights, and drafts of a kill
-            if path != target:
-                shutil.rmtree(path)
-        if not target.exists():
-            print(f"export {target.name}", flush=True)
-            target.parent.mkdir(exist_ok=True)
-            checkpoint = step_folder(self.root / role / "checkpoints", step)
+        checkpoint = step_folder(self.root / role / "checkpoints", step)
+        if not (target := checkpoint / MERGED).exists():
             dtype = "fp32" if self.config.actor_rollout_ref.rollout.dtype == "float32" else "bf16"
             self._run("main_export.py", [str(checkpoint), str(target), "--dtype", dtype])
         return str(target)
 
     def _train(self, phase: Phase) -> None:
-        role = phase.role
-        partner = ROLES[1 - ROLES.index(role)]
-        more: dict[str, Any] = {"trainer.total_training_steps": phase.last}
+        role, more = phase.role, {"trainer.total_training_steps": phase.last}
         if role == "guide":  # stage I, and what only it reads, is the solver's
             more |= {f"{self.node}.{name}": 0 for name in ("stage1_steps", "beta2")}
-        model, served = self._export(partner), f"{partner}-{self._step(partner)}"
         what = f"steps {phase.first} to {phase.last} of"
-        self._hint(what, role, partner, model, more)
+        self._hint(what, role, ROLES[1 - ROLES.index(role)], more)
         if self._step(role) < phase.last:
             raise HintError(f"the {role} has no checkpoint of step {phase.last}")
-        path = self.root / "phases.json"
-        before = json.loads(path.read_text(encoding="utf-8"))["phases"] if path.exists() else []
-        facts = {**phase._asdict(), "served": served, "sha256": weights_sha256(Path(model))}
-        write_whole(path, json.dumps({"phases": [*before, facts]}, indent=1) + "\n")
 
-    def _hint(
-        self, what: str, name: str, partner: str, model: str, more: Mapping[str, Any]
-    ) -> None:
+    def _hint(self, what: str, name: str, partner: str, more: Mapping[str, Any]) -> None:
         """Run ``main_hint.py`` in the folder ``name`` against a server of the partner."""
         served = f"{partner}-{self._step(partner)}"
         print(f"{what} {name}: {served} answers", flush=True)
+        with self._serving(partner, served) as (server, url):
+            given = {
+                "hint.run_dir": self.root / name,
+                "trainer.experiment_name": f"{self.config.trainer.experiment_name}-{name}",
+                f"{self.node}.t_low": 0,
+                f"{self.node}.t_high": 0,
+                f"{self.node}.{partner}": "teacher",
+                f"{self.node}.train_{partner}": False,
+                "hint.teacher.base_url": f"{url}/v1",
+                "hint.teacher.model": partner,
+                # The same limit as for the policy's own replica.
+                "hint.teacher.timeout_s": self.config.hint.watchdog.rollout_s,
+                # Other weights must not answer from this cache.
+                "hint.teacher.cache_dir": self.root / "answers" / served,
+                **more,
+            }
+            arguments = [f"{key}={_override(value)}" for key, value in given.items()]
+            self._run("main_hint.py", [*self.settings, *arguments], server)
+
+    @contextlib.contextmanager
+    def _serving(self, role: str, name: str) -> Iterator[tuple[subprocess.Popen, str]]:
+        """Serve a role's newest weights in the block; yields the server and its address."""
+        model = self._weights(role)
         with socket.socket() as probe:
-            probe.bind((self.server.host, 0))
-            url = f"http://{self.server.host}:{probe.getsockname()[1]}"
-        given: dict[str, Any] = {
-            "hint.run_dir": self.root / name,
-            "trainer.experiment_name": f"{self.config.trainer.experiment_name}-{name}",
-            f"{self.node}.t_low": 0,
-            f"{self.node}.t_high": 0,
-            f"{self.node}.{partner}": "teacher",
-            f"{self.node}.train_{partner}": False,
-            "hint.teacher.base_url": f"{url}/v1",
-            "hint.teacher.model": partner,
-            # The same limit as for the policy's own replica.
-            "hint.teacher.timeout_s": self.config.hint.watchdog.rollout_s,
-            # Other weights must not answer from this cache.
-            "hint.teacher.cache_dir": self.root / "answers" / served,
-            **more,
-        }
-        arguments = [f"{key}={_override(value)}" for key, value in given.items()]
-        command = [
-            *(*SERVE, "--model", model, "--served-model-name", partner, served),
-            *("--host", self.server.host, "--port", url.rpartition(":")[2]),
-            *server_arguments(self.config, self.server),
-        ]
-        devices = {"CUDA_VISIBLE_DEVICES": self.server.devices} if self.server.devices else {}
+            probe.bind((_HOST, 0))
+            port = probe.getsockname()[1]
+        command = [*SERVE, "--model", model, "--served-model-name", role, name]
+        command += ["--host", _HOST, "--port", str(port)]
+        command += server_arguments(self.config, self.devices) + shlex.split(self.serve_args)
+        env = {**os.environ} | ({"CUDA_VISIBLE_DEVICES": self.devices} if self.devices else {})
         with open(self.root / LOG, "a", encoding="utf-8") as log:
-            log.write(f"$ {shlex.join(command)}\n")
-            log.flush()
-            env = {**os.environ, **devices}
+            print("$", shlex.join(command), file=log, flush=True)
             server = start_child(command, env=env, log=log, pass_fds=(self._lock,))
         began_s, limit_s = time.monotonic(), self.config.hint.watchdog.start_s
         try:
-            while not _answers(f"{url}/health"):
+            while not _answers(f"http://{_HOST}:{port}/health"):
                 _check_runs(server)
                 if time.monotonic() - began_s > limit_s:
                     raise StallError(
-                        f"the server of {served} did not answer within hint.watchdog.start_s="
+                        f"the server of {name} did not answer within hint.watchdog.start_s="
                         f"{limit_s:g} s; raise it, or look at {LOG}"
                     )
                 pause(0.5)
-            self._run("main_hint.py", [*self.settings, *arguments], server)
+            yield server, f"http://{_HOST}:{port}"
         finally:
             end_children([server])
 
@@ -215,8 +194,7 @@ class Alternation:
                 _check_runs(server)
                 pause(0.2)
         finally:
-            if process.poll() is None:
-                end_children([process])
+            end_children([process])
         if code:
             raise HintError(f"{program} ended with exit code {code}; it has said why")
 
@@ -238,15 +216,8 @@ def _override(given: object) -> str:
     return text.lower() if isinstance(given, int | float) else f"'{text}'"
 
 
-def weights_sha256(model: Path) -> str | None:
-    """Return the digest of a model folder's weights; ``None`` if it is not such a folder."""
-    files = sorted(model.glob("*.safetensors"))
-    digests = "".join(map(file_sha256, files))
-    return hashlib.sha256(digests.encode()).hexdigest() if files else None
-
-
-def server_arguments(config: Any, server: ServerOptions) -> list[str]:
-    """Return the engine's arguments: those of the policy's own replica, then those given."""
+def server_arguments(config: Any, devices: str) -> list[str]:
+    """Return the engine's arguments, those of the policy's own replica."""
     rollout, model = config.actor_rollout_ref.rollout, config.actor_rollout_ref.model
     given: dict[str, Any] = {name: rollout.get(name) for name in _AS_THE_POLICY}
     given["trust_remote_code"] = model.get("trust_remote_code")
@@ -258,8 +229,8 @@ def server_arguments(config: Any, server: ServerOptions) -> list[str]:
     if (top_k := rollout.get("top_k") or -1) > 0:
         given["override_generation_config"] = {"top_k": top_k}
     given["uvicorn_log_level"] = "warning"
-    if server.devices:
-        given["tensor_parallel_size"] = len(server.devices.split(","))
+    if devices:
+        given["tensor_parallel_size"] = len(devices.split(","))
     given |= rollout.engine_kwargs.get("vllm") or {}
     arguments = []
     for name, value in given.items():
@@ -270,10 +241,10 @@ def server_arguments(config: Any, server: ServerOptions) -> list[str]:
             arguments.append(f"--no-{option}")
         elif value is not None and value is not False:
             arguments += [f"--{option}", value if isinstance(value, str) else json.dumps(value)]
-    return [*arguments, *shlex.split(server.serve_args)]
+    return arguments
 
 
-def check_settings(config: DictConfig, server: ServerOptions) -> str:
+def check_settings(config: DictConfig, devices: str) -> str:
     """Return the settings node of the method; refuse what has no two roles, or no export."""
     name = str(config.trainer.method)
     takes_turns = getattr(METHODS.get(name), "roles_alternate", False)
@@ -294,19 +265,19 @@ def check_settings(config: DictConfig, server: ServerOptions) -> str:
         given = OmegaConf.select(config, key)
         check(given == value, f"{key}={given} does not work with two policies; give {value}")
     check(
-        (config.trainer.device == "cpu") != bool(server.devices),
-        f"--devices '{server.devices}' with trainer.device={config.trainer.device}: name the GPUs "
+        (config.trainer.device == "cpu") != bool(devices),
+        f"--devices '{devices}' with trainer.device={config.trainer.device}: name the GPUs "
         f"that serve the frozen role, none on a CPU; those that train are CUDA_VISIBLE_DEVICES",
     )
     return node
 
 
-def check_and_alternate(server: ServerOptions, config: DictConfig) -> None:
+def check_and_alternate(devices: str, serve_args: str, config: DictConfig) -> None:
     """Check everything, then train both roles, or evaluate the pair."""
     from recipe.hint.adapter.preflight.run import preflight
 
     settings = [str(each) for each in HydraConfig.get().overrides.task]
-    node, planned = check_settings(config, server), []
+    node, planned = check_settings(config, devices), []
     if not config.trainer.eval_only:
         # As one policy in both roles; the server's settings are checked with each phase.
         preflight(config, [each for each in settings if not each.startswith("hint.teacher.")])
@@ -315,7 +286,7 @@ def check_and_alternate(server: ServerOptions, config: DictConfig) -> None:
         shown = ", ".join(f"{role} {first}-{last}" for role, first, last in planned)
         print(f"phases    {len(planned)}: {shown}", flush=True)
     if not config.preflight_only:
-        Alternation(config, settings, node, planned, server).run()
+        Alternation(config, settings, node, planned, devices, serve_args).run()
         print(f"done: {config.hint.run_dir}", flush=True)
 
 
@@ -323,9 +294,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Run the command; the exit code is 0 only when it has done all it was asked for."""
     as_is = argparse.RawDescriptionHelpFormatter
     parser = Parser(description=__doc__, formatter_class=as_is, allow_abbrev=False)
-    parser.add_argument("--host", default="127.0.0.1", help="address of this machine")
     parser.add_argument("--devices", default="", help="GPUs that serve")
     parser.add_argument("--serve-args", default="", help="further arguments of vllm serve")
     given, settings = parser.parse_known_args(argv)
-    start = functools.partial(check_and_alternate, ServerOptions(**vars(given)))
+    start = functools.partial(check_and_alternate, given.devices, given.serve_args)
     run_command(settings, start, runs_here=False)

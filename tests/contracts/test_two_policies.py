@@ -8,7 +8,7 @@ from omegaconf import OmegaConf
 
 from recipe.hint import main_alternate
 from recipe.run.errors import ConfigError
-from recipe.study.alternate import ServerOptions, phases, server_arguments
+from recipe.study.alternate import phases, server_arguments
 
 GOOD = [
     *("experiment=two_turn", "trainer.method=mlmt", "trainer.save_freq=2"),
@@ -88,7 +88,7 @@ def test_the_partner_is_served_as_the_policys_own_replica():
             },
         }
     )
-    given = server_arguments(config, ServerOptions(devices="6,7", serve_args="--seed 3"))
+    given = server_arguments(config, "6,7")
     assert given == [
         *("--dtype", "float32", "--max-model-len", "1024", "--enforce-eager"),
         *("--no-enable-chunked-prefill", "--trust-remote-code"),
@@ -96,5 +96,5 @@ def test_the_partner_is_served_as_the_policys_own_replica():
         *("--generation-config", "vllm"),
         *("--override-generation-config", json.dumps({"top_k": 20})),
         *("--uvicorn-log-level", "warning", "--tensor-parallel-size", "2"),
-        *("--distributed-executor-backend", "uni", "--seed", "3"),
+        *("--distributed-executor-backend", "uni"),
     ]

@@ -8,20 +8,20 @@ import time
 
 import pytest
 
-from recipe.study.gpu_check import PARTS, Check, run_part
+from recipe.study.gpu_check import PARTS, run_part
 
 pytestmark = pytest.mark.gpu
 
 
 @pytest.fixture(scope="module")
-def check(tmp_path_factory):
-    device = os.environ.get("HINT_GPU_STAND_IN", "cuda")
-    return Check(device, tmp_path_factory.mktemp("gpu"), time.monotonic() + 5400)
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("gpu")
 
 
 @pytest.mark.parametrize("name", PARTS)
-def test_the_part_works_on_this_machine(check, name):
-    result = run_part(name, check)
+def test_the_part_works_on_this_machine(folder, name):
+    device = os.environ.get("HINT_GPU_STAND_IN", "cuda")
+    result = run_part(name, device, folder, time.monotonic() + 1800)
     if result["result"] == "not here":
         pytest.skip(result["reason"])
     assert result["result"] == "ok", result["reason"]

@@ -1,6 +1,5 @@
 """Two policies as one run on the real stack: who is served, and who changes."""
 
-import json
 import subprocess
 import sys
 from pathlib import Path
@@ -8,8 +7,7 @@ from pathlib import Path
 import pytest
 from runs import ROOT, SMALL, Run, environment, processes_of
 
-from recipe.study.alternate import weights_sha256
-from recipe.study.export import export_model
+from recipe.run.whole_file import file_sha256
 
 pytestmark = pytest.mark.long
 COMMAND = [
@@ -23,13 +21,8 @@ COMMAND = [
     # The embedded tokenizer spells the guide's instructions out.
     "actor_rollout_ref.rollout.prompt_length=420",
 ]
-
-
-def sha256_of(folder: Path, role: str, step: int) -> str | None:
-    """Of the weights in a checkpoint."""
-    target = folder.parent / f"again-{role}-{step}"
-    export_model(folder / role / f"checkpoints/global_step_{step}", target, "fp32")
-    return weights_sha256(target)
+WEIGHTS = "model.safetensors"
+MADE = "solver/checkpoints/global_step_1", "guide/checkpoints/global_step_1"
 
 
 def test_two_policies_change_in_their_own_phases(tmp_path):
@@ -44,16 +37,17 @@ def test_two_policies_change_in_their_own_phases(tmp_path):
     )
     assert done.returncode == 0, done.stderr
     assert processes_of(folder) == []
-    phases = json.loads((folder / "phases.json").read_text())["phases"]
-    # What was served was the checkpoint of the phase before, and the base in the first phase.
-    base = weights_sha256(ROOT / "data/two_turn/base")
-    made = ("solver", 1), ("guide", 1), ("solver", 2)
-    solver, guide, later = (sha256_of(folder, *at) for at in made)
-    served = [(row["served"], row["sha256"]) for row in phases]
-    assert served == [("guide-0", base), ("solver-1", solver), ("guide-1", guide)]
-    # Both have changed, and not in the same way; the solver went on in its second phase.
-    assert len({base, solver, guide, later}) == 4
-    assert sorted(path.name for path in (folder / "exports").iterdir()) == ["guide-1", "solver-2"]
+    # What was served is what the other role had come to, and the base in the first phase.
+    served = [line.split() for line in (folder / "server.log").read_text().splitlines()]
+    models = [words[words.index("--model") + 1] for words in served if words[:1] == ["$"]]
+    base, solver, guide = (
+        str(ROOT / "data/two_turn/base"),
+        *(f"{folder}/{at}/merged" for at in MADE),
+    )
+    assert [Path(each).resolve() for each in models] == [Path(e) for e in (base, solver, guide)]
+    # All have changed, and not in the same way; the solver went on in its second phase.
+    later = f"{folder}/solver/checkpoints/global_step_2/merged"
+    assert len({file_sha256(f"{each}/{WEIGHTS}") for each in (base, solver, guide, later)}) == 4
     for role, steps in (("solver", 2), ("guide", 1)):
         run = Run(0, "", "", folder / role)
         assert [row["step"] for row in run.metrics] == list(range(1, steps + 1))

@@ -3,7 +3,7 @@
 import pytest
 
 from recipe.run.errors import ConfigError
-from recipe.study.bench import BenchSettings, split_arguments, summary_of
+from recipe.study.bench import split_arguments, summary_of
 
 
 def row(arm, number, *, rollout_s, step_s, tokens, **more):
@@ -63,8 +63,3 @@ def test_bench_arguments_are_taken_out_and_the_rest_is_left_to_hydra():
 def test_a_wrong_bench_argument_is_named(argument, message):
     with pytest.raises(ConfigError, match=message):
         split_arguments([argument])
-
-
-def test_every_round_has_one_step_of_each_method():
-    bench = BenchSettings(arms=["grpo", "sage"], steps=1, warmup=1)
-    assert bench.slots() == [("grpo", 1), ("sage", 1), ("grpo", 2), ("sage", 2)]

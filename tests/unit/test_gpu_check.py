@@ -12,17 +12,14 @@ from recipe.study import gpu_check
 pytestmark = pytest.mark.slow
 
 
-def check_in(folder, limit_s=60):
-    return gpu_check.Check("cpu", folder, time.monotonic() + limit_s)
-
-
 def test_a_part_that_fails_hides_no_other_and_decides_the_exit_code(monkeypatch, tmp_path, capsys):
-    def numbers_of(name, on):
-        if name == "reference":
+    def run(arguments, env, folder, limit_s):
+        if folder.name == "reference":
             raise HintError("exit code 1: it broke | here")
-        return {"mean": 0.000012345, "device": "x"}
 
-    monkeypatch.setattr(gpu_check, "numbers_of", numbers_of)
+    monkeypatch.setattr(gpu_check, "run", run)
+    numbers = {"mean": 0.000012345, "device": "x"}
+    monkeypatch.setattr(gpu_check, "numbers_of", lambda *_: numbers)
     command = ["--device", "cpu", "--out", str(tmp_path / "out"), "--only"]
     assert gpu_check.main([*command, "reference,fp32"]) == 1
     told = " ".join(capsys.readouterr().out.split())
@@ -50,8 +47,8 @@ def test_a_part_shows_what_it_must(name, tokens, says, monkeypatch, tmp_path):
         (tmp_path / folder / "records.jsonl").write_text(json.dumps(line) + "\n")
         row = {"step": 1, "timing_s/step": 1.0, **numbers}
         (tmp_path / folder / "metrics.jsonl").write_text(json.dumps(row) + "\n")
-    monkeypatch.setattr(gpu_check.Check, "run", lambda *_: None)
-    result = gpu_check.run_part(name, check_in(tmp_path))
+    monkeypatch.setattr(gpu_check, "run", lambda *_: None)
+    result = gpu_check.run_part(name, "cpu", tmp_path, time.monotonic() + 60)
     expected = "not here" if name == "sleep" else "FAILED" if says else "ok"
     assert result["result"] == expected and (says or "") in result.get("reason", "")
 
@@ -69,21 +66,6 @@ def test_an_unknown_part_is_refused_before_anything_runs(capsys):
         ("import time; time.sleep(600)", 1, "no time was left"),
     ],
 )
-def test_a_command_that_fails_or_takes_too_long_is_told(
-    tmp_path, monkeypatch, program, limit_s, says
-):
-    monkeypatch.setattr(gpu_check.Check, "command", lambda *_: [sys.executable, "-c", program])
+def test_a_command_that_fails_or_takes_too_long_is_told(tmp_path, program, limit_s, says):
     with pytest.raises(HintError, match=says):
-        check_in(tmp_path, limit_s).run("reference")
-
-
-def test_a_run_is_killed_once_its_checkpoint_is_there(tmp_path, monkeypatch):
-    mark = tmp_path / "COMPLETE"
-    program = f"import time; open({str(mark)!r}, 'w').close(); time.sleep(600)"
-    monkeypatch.setattr(gpu_check.Check, "command", lambda *_: [sys.executable, "-c", program])
-    check_in(tmp_path).run("reference", mark)
-    program = "pass"
-    mark = tmp_path / "never"
-    monkeypatch.setattr(gpu_check.Check, "command", lambda *_: [sys.executable, "-c", program])
-    with pytest.raises(HintError, match="before it could be killed"):
-        check_in(tmp_path).run("reference", mark)
+        gpu_check.run([sys.executable, "-c", program], {}, tmp_path, limit_s)
