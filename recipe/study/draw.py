@@ -17,13 +17,11 @@ from typing import Any, NamedTuple
 from recipe.hint.rollout import PromptRollout, RolloutParts
 from recipe.hint.schema import ProblemState
 from recipe.problems.schema import Problem
-from recipe.run.errors import HintError, TeacherSilentError
 from recipe.run.reporter import duration
 from recipe.run.whole_file import append_lines
 from recipe.study.responses import read_responses, response_path
 
 _SAY_EVERY_S = 10.0
-_FEWEST = 16  # problems left open, and none answered: then the endpoint is at fault
 
 
 class Job(NamedTuple):
@@ -58,26 +56,16 @@ async def draw_responses(
 ) -> None:
     """Do all jobs, some at a time; the first failure stops the others, and what was written stays.
 
-    A problem that the teacher leaves unanswered does not: the endpoint may refuse it at every
-    start. ``say`` gets a line of progress now and then.
-
-    Raises:
-        HintError: At the end, naming a problem that the teacher left unanswered.
+    ``say`` gets a line of progress now and then.
     """
-    waiting, unanswered = iter(jobs), []
+    waiting = iter(jobs)
     total, drawn, said = sum(len(job.missing) for job in jobs), 0, 0.0
     start = time.monotonic()
 
     async def work() -> None:
         nonlocal drawn, said
         for job in waiting:
-            try:
-                rows = await graded_rows(job, parts)
-            except TeacherSilentError:
-                unanswered.append(job.problem.id)
-                if not drawn and len(unanswered) >= max(_FEWEST, concurrency):
-                    raise
-                continue
+            rows = await graded_rows(job, parts)
             # Half of a surrogate pair becomes `?`: it is no JSON for other readers than Python's.
             lines = (json.dumps(row, ensure_ascii=False).encode("utf-8", "replace") for row in rows)
             append_lines(response_path(folder, job.problem.data_source), lines)
@@ -90,12 +78,6 @@ async def draw_responses(
     async with asyncio.TaskGroup() as group:
         for _ in range(min(concurrency, len(jobs))):
             group.create_task(work())
-    if unanswered:
-        raise HintError(
-            f"the teacher left turns of {len(unanswered)} of {len(jobs)} problems unanswered, such "
-            f"as {unanswered[0]!r}; logs/ray says why. The others are on disk: the same command "
-            f"asks for these alone"
-        )
 
 
 async def graded_rows(job: Job, parts: RolloutParts) -> list[dict[str, Any]]:

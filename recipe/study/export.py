@@ -1,13 +1,12 @@
 """Export a checkpoint as a model: ``main_export.py CHECKPOINT OUT [--dtype bf16|fp32]``.
 
-OUT holds safetensors, tokenizer, chat template and a model card; transformers and vLLM load it, and
-``hf upload NAME OUT`` publishes it. If the export fails, the exit code is 2, with one line.
+OUT holds safetensors, tokenizer and chat template; transformers and vLLM load it, and ``hf upload
+NAME OUT`` publishes it. If the export fails, the exit code is 2, with one line.
 """
 
 from __future__ import annotations
 
 import argparse
-import contextlib
 import functools
 import json
 import os
@@ -24,11 +23,8 @@ from recipe.run.checkpoints import MERGED, check_undamaged, checkpoint_of, model
 from recipe.run.children import start_child
 from recipe.run.config import check
 from recipe.run.ending import errors_in_one_line
-from recipe.run.errors import ConfigError, DataError
-from recipe.run.run_folder import accuracies
+from recipe.run.errors import ConfigError
 from recipe.run.whole_file import move_whole
-from recipe.study.runs import Run, read_run
-from recipe.study.tables import markdown, percent
 
 if TYPE_CHECKING:  # it loads for seconds
     import torch
@@ -43,16 +39,15 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--dtype", choices=("bf16", "fp32"), default="bf16")
     given = parser.parse_args(argv)
     export_model(given.checkpoint, given.out, given.dtype)
-    print(f"{given.out}: {given.dtype} weights, tokenizer and model card")
+    print(f"{given.out}: {given.dtype} weights and tokenizer")
     return 0
 
 
 def export_model(checkpoint: str | Path, target: Path, dtype: str) -> None:
-    """Write ``target``, whole or not at all, with a card if the run's folder is there too."""
+    """Write ``target``, whole or not at all."""
     check(not target.exists(), f"{target} already exists; give a new folder")
     folder = checkpoint_of(checkpoint)
-    step = step_of(folder) if folder else None
-    if folder is None or step is None:
+    if folder is None or step_of(folder) is None:
         told = "is not a checkpoint; give a folder checkpoints/global_step_N of a run"
         raise ConfigError(f"{checkpoint} {told}")
     check_undamaged(folder)
@@ -61,9 +56,6 @@ def export_model(checkpoint: str | Path, target: Path, dtype: str) -> None:
     draft.parent.mkdir(parents=True, exist_ok=True)
     try:
         write_model(folder / "actor", draft, dtype)
-        with contextlib.suppress(DataError):
-            card = model_card(read_run(folder.parents[1]), step, dtype)
-            (draft / "README.md").write_text(card, encoding="utf-8")
         move_whole(draft, target)
     finally:
         shutil.rmtree(draft, ignore_errors=True)
@@ -158,27 +150,3 @@ def merged_weights(actor: Path) -> Iterator[tuple[str, torch.Tensor]]:
         else:
             check(placement.is_replicate(), f"{actor}: {name} is placed as {placement}, no shard")
             yield name, parts[0]
-
-
-def model_card(run: Run, step: int, dtype: str) -> str:
-    """Return the card: what was trained on what, how far, and what it scored; no paths."""
-    base = Path(str(run.setting("actor_rollout_ref.model.path"))).name
-    facts = {
-        "steps": f"{step} of {run.setting('trainer.total_training_steps')}",
-        "prompts per step": run.setting("data.train_batch_size"),
-        "responses per prompt": run.setting("actor_rollout_ref.rollout.n"),
-        "learning rate": run.setting("actor_rollout_ref.actor.optim.lr"),
-        "strongest hint level": run.setting("hint.max_level"),
-        "seed": run.setting("hint.seed"),
-        "dtype of these weights": dtype,
-        **run.machine.get("version", {}),
-    }
-    for row in run.rows:
-        if row["step"] in (0, step):
-            for source, share in accuracies(row).items():
-                facts[f"{source} after step {row['step']:g}"] = f"{percent(share)} %, without hints"
-    lines = ["---", "library_name: transformers", "pipeline_tag: text-generation", "---", ""]
-    lines += [f"# {base}, trained with {run.method}", ""]
-    lines += ["Prompts need no hint: hints were used in training only.", ""]
-    lines += markdown(["", ""], [[name, str(value)] for name, value in facts.items()])
-    return "\n".join([*lines, ""])

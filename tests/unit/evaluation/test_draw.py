@@ -22,7 +22,7 @@ from recipe.hint.schema import Response
 from recipe.hint.settings import HintSettings, evaluated_method, method_defaults, settings_of
 from recipe.problems.columns import read_problems
 from recipe.problems.schema import Problem
-from recipe.run.errors import ConfigError, HintError, TeacherSilentError
+from recipe.run.errors import ConfigError
 from recipe.run.watchdog import Watchdog
 from recipe.study import evaluate
 from recipe.study.draw import Job, draw_responses, graded_rows, missing_jobs
@@ -42,8 +42,8 @@ def problem(name, source="tiny/easy"):
 class Engine(OneByOne):
     """Answers with the seed it was given, odd ones rightly; is gone after ``limit`` requests."""
 
-    def __init__(self, n=4, limit=10**6, silent=""):
-        self.group_size, self.limit, self.silent = n, limit, silent
+    def __init__(self, n=4, limit=10**6):
+        self.group_size, self.limit = n, limit
         self.shown = []
 
     def render(self, messages, **_):
@@ -54,10 +54,7 @@ class Engine(OneByOne):
         self.limit -= 1
         if self.limit < 0:
             raise RuntimeError("the replica is gone")
-        name = self.shown[-1][-1]["content"]
         await asyncio.sleep(0)
-        if name in self.silent:
-            raise TeacherSilentError("guide")
         return [Response([1, 2], [0.0, 0.0], str(seed + k), k == 0) for k in rows]
 
     async def grade(self, problem, responses_G):
@@ -104,23 +101,6 @@ def test_a_line_that_a_kill_cut_is_drawn_again_with_the_seed_it_would_have_had(t
     assert missing_jobs([problem("a")], 3, tmp_path) == [Job(problem("a"), [2])]
     draw(tmp_path, [problem("a")])
     assert {row["sample"]: row["seed"] for row in rows_of(tmp_path)} == whole
-
-
-def test_a_problem_that_the_teacher_refuses_is_told_at_the_end_and_the_others_are_kept(tmp_path):
-    problems = [problem(name) for name in "abcdef"]
-    told = "the teacher left turns of 4 of 6 problems unanswered, such as 'b'"
-    with pytest.raises(HintError, match=told):
-        draw(tmp_path, problems, engine=Engine(1, silent="bcde"))
-    assert [row["id"] for row in rows_of(tmp_path)] == ["a", "f"]
-    asked = draw(tmp_path, problems, engine=Engine(1))  # the endpoint answers now
-    assert [messages[-1]["content"] for messages in asked] == list("bcde")
-
-
-def test_an_endpoint_that_answers_nobody_is_not_asked_about_every_problem(tmp_path):
-    problems, engine = [problem("a" * n) for n in range(1, 60)], Engine(1, silent="a" * 60)
-    with pytest.raises(ExceptionGroup, match="TaskGroup"):
-        draw(tmp_path, problems, engine=engine, concurrency=20)
-    assert len(engine.shown) < 50
 
 
 # -- what the responses depend on
