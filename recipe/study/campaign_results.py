@@ -35,8 +35,7 @@ from recipe.study.estimators import (
     holm,
     mean_ratio,
 )
-from recipe.study.responses import Groups
-from recipe.study.results import read_evaluation
+from recipe.study.results import Groups, read_evaluation
 from recipe.study.runs import SECONDS, TOKENS, VLLM_DIFFERENCE, Run, level_share, read_run
 from recipe.study.tables import markdown, percent
 from recipe.verify.schema import UNGRADED

@@ -1,4 +1,8 @@
-"""Evaluate a model with vLLM replicas and no trainer: ``trainer.eval_only=true``."""
+"""Evaluate a model with vLLM replicas and no trainer: ``trainer.eval_only=true``.
+
+K responses to every problem are drawn without hints, each on disk once it is graded; of a method
+with several turns K conversations, scored by their last turns.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +10,12 @@ import asyncio
 import contextlib
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, replace
+from math import isnan
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from omegaconf import DictConfig, OmegaConf, open_dict
@@ -17,19 +23,29 @@ from omegaconf import DictConfig, OmegaConf, open_dict
 from recipe.hint.adapter.engine import EngineBuilder, problems_in_flight
 from recipe.hint.adapter.hint_sources import parts_of_validation
 from recipe.hint.methods import METHODS
+from recipe.hint.rollout import PromptRollout, RolloutParts
+from recipe.hint.schema import ProblemState
 from recipe.hint.settings import build_method, evaluated_method, read_texts, settings_of
 from recipe.problems.columns import read_problems
+from recipe.problems.schema import Problem
 from recipe.run.checkpoints import MERGED, checkpoint_of, model_files
 from recipe.run.config import FUNCTION, MODEL_NODE, ROLLOUT, check, files_of, names, setting
 from recipe.run.launcher import run_to_its_end
 from recipe.run.paths import VAL, evaluation_folder, local_path
+from recipe.run.reporter import duration
 from recipe.run.run_folder import RunFolder
 from recipe.run.task_runner import HintTaskRunner, prepare_verl
 from recipe.run.watchdog import Liveness, Watchdog
-from recipe.run.whole_file import file_sha256, write_whole
-from recipe.study.draw import draw_responses, missing_jobs
-from recipe.study.responses import SETTINGS, read_kept
-from recipe.study.results import write_results
+from recipe.run.whole_file import append_lines, file_sha256, write_whole
+from recipe.study.results import (
+    SETTINGS,
+    read_kept,
+    read_responses,
+    response_path,
+    write_results,
+)
+
+_SAY_EVERY_S = 10.0
 
 
 def check_and_evaluate(config: DictConfig, argv: Sequence[str]) -> None:
@@ -200,6 +216,96 @@ def write_settings(folder: Path, settings: dict[str, Any]) -> None:
     """Write the settings, before the first response."""
     (folder / "samples").mkdir(parents=True, exist_ok=True)
     write_whole(folder / SETTINGS, json.dumps(settings, indent=1) + "\n")
+
+
+class Job(NamedTuple):
+    """A problem and the numbers of the responses that it still lacks, in 0..K-1."""
+
+    problem: Problem
+    missing: list[int]
+
+
+def missing_jobs(problems: Sequence[Problem], num_responses: int, folder: Path) -> list[Job]:
+    """Return what is not on disk, in the order of the files; the benchmark is the data source."""
+    done = {
+        (benchmark, each.id, each.sample)
+        for benchmark, responses in read_responses(folder).items()
+        for each in responses
+    }
+    jobs = []
+    for problem in problems:
+        own, numbers = (problem.data_source, problem.id), range(num_responses)
+        if missing := [k for k in numbers if (*own, k) not in done]:
+            jobs.append(Job(problem, missing))
+    return jobs
+
+
+async def draw_responses(
+    jobs: Sequence[Job],
+    parts: RolloutParts,
+    *,
+    folder: Path,
+    concurrency: int,
+    say: Callable[[str], None],
+) -> None:
+    """Do all jobs, some at a time; the first failure stops the others, and what was written stays.
+
+    ``say`` gets a line of progress now and then.
+    """
+    waiting = iter(jobs)
+    total, drawn, said = sum(len(job.missing) for job in jobs), 0, 0.0
+    start = time.monotonic()
+
+    async def work() -> None:
+        nonlocal drawn, said
+        for job in waiting:
+            rows = await graded_rows(job, parts)
+            # Half of a surrogate pair becomes `?`: it is no JSON for other readers than Python's.
+            lines = (json.dumps(row, ensure_ascii=False).encode("utf-8", "replace") for row in rows)
+            append_lines(response_path(folder, job.problem.data_source), lines)
+            drawn, now = drawn + len(rows), time.monotonic()
+            if now - said > _SAY_EVERY_S or drawn == total:
+                said = now
+                left_s = (total - drawn) * (now - start) / drawn
+                say(f"samples {drawn}/{total}" + (f"  {duration(left_s)} left" if left_s else ""))
+
+    async with asyncio.TaskGroup() as group:
+        for _ in range(min(concurrency, len(jobs))):
+            group.create_task(work())
+
+
+async def graded_rows(job: Job, parts: RolloutParts) -> list[dict[str, Any]]:
+    """Play as in validation; return a response file's row of each response that is missing."""
+    problem, start = job.problem, time.perf_counter()
+    # Seeds come from the name: two benchmarks may have the same ids.
+    named = replace(problem, id=f"{problem.data_source}/{problem.id}")
+    rollout = PromptRollout(named, ProblemState(), parts)
+    outcome = await rollout.run("evaluation", 0)
+    seconds = round(time.perf_counter() - start, 3)
+    rows = []
+    for turn, credit in ((played.turn, played.credit) for played in outcome.rows):
+        if (number := credit.session) not in job.missing:
+            continue
+        verdict, response = turn.verdict, turn.response
+        assert verdict, "the last turn has a verdict"
+        row = {
+            "benchmark": problem.data_source,
+            "id": problem.id,
+            "sample": number,
+            "seed": rollout.first_seed + number if parts.settings.seeded_sampling else None,
+            "score": float(verdict.reason == "correct"),
+            **{key: getattr(verdict, key) for key in ("reason", "extracted", "basis", "ignored")},
+            "response": response.text,
+            "response_tokens": len(response.token_ids_T),
+            "is_truncated": response.is_truncated,
+            "prompt_tokens": len(turn.prompt_ids_T),
+            "seconds": seconds,
+        }
+        if facts := dict(credit.facts):  # of several turns
+            row["facts"] = None if any(map(isnan, facts.values())) else facts
+            row["conversation"] = list(turn.messages)
+        rows.append(row)
+    return rows
 
 
 class EvaluationRunner(HintTaskRunner):

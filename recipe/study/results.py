@@ -1,19 +1,22 @@
-"""The numbers of evaluations: computed from the responses, written, computed again, compared.
+"""The graded responses of evaluations, and their numbers: written, computed again, compared.
 
-They are kept as ``results.json`` has them; docs/evaluation.md says what each name means.
+Responses are lines of ``RUN/evaluation/samples/BENCHMARK.jsonl``, numbers are kept as
+``results.json`` has them; docs/evaluation.md says what each name means.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections import Counter
-from collections.abc import Collection, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from pydantic import ConfigDict, TypeAdapter
+from pydantic.dataclasses import dataclass
 
 from recipe.run.errors import DataError
 from recipe.run.whole_file import write_whole
@@ -26,15 +29,9 @@ from recipe.study.estimators import (
     pass_at_k,
     turn_metrics,
 )
-from recipe.study.responses import (
-    GRADED,
-    Groups,
-    complete_groups,
-    read_kept,
-    read_responses,
-)
 from recipe.study.tables import markdown, percent
-from recipe.verify.schema import UNGRADED
+from recipe.verify.maths.reading import vote_key
+from recipe.verify.schema import UNGRADED, Reason
 
 # Liao et al. 2026, arXiv:2602.03143.
 PAPER_GROUPS: dict[str, tuple[str, ...]] = {
@@ -43,11 +40,95 @@ PAPER_GROUPS: dict[str, tuple[str, ...]] = {
 }
 _NOT_AVERAGED = {"problems", "samples", "timeouts", "errors", "reasons", "turns"}
 FORMAT = 1
-_RESULTS = "results.json"
+_RESULTS, SETTINGS = "results.json", "settings.json"
 _SAMPLING = ("temperature", "top_p", "top_k", "max_tokens", "seed")
 _TURN_SHARES = ("wrong_to_right", "right_to_wrong", "unchanged")
 _SOLVED = 0.5  # a run solves a problem when at least this share of its responses is correct
 _OF_THE_MODEL = {"model", "weights", "num_samples"}
+
+# Reasons of an answer that was read and graded; all others say why there is nothing to compare.
+GRADED = frozenset({"correct", "wrong", "too_slow", "unsupported"})
+
+
+@dataclass(frozen=True, slots=True, config=ConfigDict(strict=True, allow_inf_nan=False))
+class GradedResponse:
+    """One line of a response file, without the text: a large benchmark has gigabytes of them.
+
+    ``sample`` is the response's number, 0..K-1; ``facts`` are those of the conversation with
+    several turns that it ends (``Conversation.facts``), if they are known.
+    """
+
+    benchmark: str
+    id: str
+    sample: int
+    score: float
+    reason: Reason
+    extracted: str
+    response_tokens: int
+    is_truncated: bool
+    facts: dict[str, float] | None = None
+
+    @property
+    def is_correct(self) -> bool:
+        """Graded, and equal to the gold answer."""
+        return self.reason == "correct"
+
+    @property
+    def answer_key(self) -> str:
+        r"""What equal answers share, for a vote: ``0.5`` and ``\frac{1}{2}``; else empty."""
+        return vote_key(self.extracted) if self.reason in GRADED else ""
+
+
+_ADAPTER = TypeAdapter(GradedResponse)
+# Problem id -> its K responses, both in order, so that equal responses give equal floats.
+Groups = dict[str, tuple[GradedResponse, ...]]
+
+
+def read_kept(folder: Path) -> dict[str, Any]:
+    """Return ``settings.json``, what an evaluation drew with; empty without."""
+    path = folder / SETTINGS
+    return json.loads(path.read_text("utf-8")) if path.exists() else {}
+
+
+def response_path(folder: Path, benchmark: str) -> Path:
+    """Return the file of a benchmark's responses; its name may hold a slash (``tiny/hard``)."""
+    return folder / "samples" / f"{benchmark.replace('/', '__')}.jsonl"
+
+
+def read_responses(folder: Path) -> dict[str, list[GradedResponse]]:
+    """Read all responses below ``RUN/evaluation``, by benchmark; the texts are dropped.
+
+    A last line without its end, which a kill leaves, is none.
+    """
+    responses: defaultdict[str, list[GradedResponse]] = defaultdict(list)
+    for path in sorted((folder / "samples").glob("*.jsonl")):
+        with open(path, "rb") as lines:
+            for line in lines:
+                if line.endswith(b"\n"):
+                    response = _ADAPTER.validate_json(line)
+                    responses[response.benchmark].append(response)
+    return dict(responses)
+
+
+def complete_groups(
+    responses: Iterable[GradedResponse], num_responses: int, ids: Collection[str] = ()
+) -> Groups:
+    """Group a benchmark's responses by problem, ``ids`` among them.
+
+    Raises:
+        DataError: A problem does not have the responses 0..K-1 exactly once.
+    """
+    found: dict[str, list[GradedResponse]] = {name: [] for name in ids}
+    for response in sorted(responses, key=lambda each: each.sample):
+        found.setdefault(response.id, []).append(response)
+    for name, group in found.items():
+        if [each.sample for each in group] != list(range(num_responses)):
+            raise DataError(
+                f"problem {name!r} does not have the responses 0 to {num_responses - 1} once each; "
+                f"the same command draws missing ones, another trainer.experiment_name starts a "
+                f"new evaluation"
+            )
+    return {name: tuple(found[name]) for name in sorted(found)}
 
 
 def summarise(groups: Groups, num_responses: int) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from runs import ROOT, train
 
 from recipe.problems.columns import read_problems
 from recipe.study.evaluate import evaluation_settings, write_settings
-from recipe.study.responses import response_path
+from recipe.study.results import response_path
 
 SETTINGS = ("trainer.eval_only=true", f"data.val_files={ROOT / 'data/tiny/val_easy.parquet'}")
 

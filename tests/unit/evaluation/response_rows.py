@@ -4,7 +4,7 @@ import json
 
 from pydantic import TypeAdapter
 
-from recipe.study.responses import GradedResponse
+from recipe.study.results import GradedResponse
 
 # A letter per response: what the verifier said of it.
 REASONS = {

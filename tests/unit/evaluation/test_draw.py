@@ -25,10 +25,16 @@ from recipe.problems.schema import Problem
 from recipe.run.errors import ConfigError
 from recipe.run.watchdog import Watchdog
 from recipe.study import evaluate
-from recipe.study.draw import Job, draw_responses, graded_rows, missing_jobs
-from recipe.study.evaluate import check_settings_unchanged, evaluation_settings, write_settings
-from recipe.study.responses import response_path
-from recipe.study.results import recompute
+from recipe.study.evaluate import (
+    Job,
+    check_settings_unchanged,
+    draw_responses,
+    evaluation_settings,
+    graded_rows,
+    missing_jobs,
+    write_settings,
+)
+from recipe.study.results import recompute, response_path
 from recipe.verify.schema import Verdict
 
 FILE = Path(__file__).resolve().parents[3] / "data/tiny/val_easy.parquet"

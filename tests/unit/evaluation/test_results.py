@@ -8,10 +8,10 @@ from response_rows import responses, row, rows, turn_facts, write_rows
 from recipe.hint.main_report import main
 from recipe.run.errors import DataError
 from recipe.study.estimators import Estimate, clustered_mean
-from recipe.study.responses import complete_groups
 from recipe.study.results import (
     PAPER_GROUPS,
     compare_runs,
+    complete_groups,
     evaluation_table,
     macro_averages,
     recompute,
