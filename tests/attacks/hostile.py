@@ -114,8 +114,6 @@ CLASSES: dict[str, Callable[[int], str]] = {
     "product": _times("x*"),
     "functions": _times(r"\sin "),
     "logarithms": _around(r"\log_{", "2", "}"),
-    "tolerances": _times("5 (tolerance 1)"),
-    "tolerance opened": lambda n: "5" + "(tolerance" * (n // 10),
     "thinking": _times("</think>"),
     "fences": _times("```"),
     "fences and words": _times("```python\nx\n"),

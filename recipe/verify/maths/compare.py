@@ -12,7 +12,7 @@ from fractions import Fraction
 
 from recipe.verify.maths import named
 from recipe.verify.maths import question as q
-from recipe.verify.maths.sets import as_interval, is_all_reals, same_set, variables_of
+from recipe.verify.maths.sets import as_interval, same_set, variables_of
 from recipe.verify.maths.tree import (
     STRUCTURES,
     Node,
@@ -30,7 +30,6 @@ from recipe.verify.maths.units import Suffix
 from recipe.verify.maths.values import (
     NeedsAlgebra,
     is_rounded,
-    is_within,
     rounds_constant,
     rounds_side,
     same_relation,
@@ -56,7 +55,6 @@ class Comparison:
 
     Attributes:
         problem: The problem's text, or empty.
-        tolerance: Largest allowed difference of two numbers, instead of the usual one.
         is_quick: Raise ``NeedsAlgebra`` where exact arithmetic does not decide.
         used_words: Whether words were compared.
         used_algebra: Whether values were computed numerically.
@@ -64,7 +62,6 @@ class Comparison:
     """
 
     problem: str = ""
-    tolerance: Fraction | None = None
     is_quick: bool = False
     used_words: bool = False
     used_algebra: bool = False
@@ -72,7 +69,7 @@ class Comparison:
 
     def equal(self, gold: Node, other: Node) -> bool:
         """Return whether ``other`` says what ``gold`` says."""
-        if gold == other and self.tolerance is None:
+        if gold == other:
             self.used_words |= gold.kind == "word"
             return True
         for kind, rule in _RULES.items():
@@ -89,9 +86,6 @@ class Comparison:
         if {gold.kind, other.kind} & STRUCTURES:
             return False
         left, right = exact(gold), exact(other)
-        if self.tolerance is not None:
-            self._go_on()
-            return is_within(gold, other, self.tolerance)
         if left is not None and right is not None:
             return left == right or (self._may_round() and is_rounded(gold, other, left, right))
         if is_infinite(gold) or is_infinite(other):
@@ -239,7 +233,7 @@ class Comparison:
 
     def _relations(self, gold: Node, other: Node) -> bool:
         if _REALS in (gold, other):
-            return is_all_reals(gold if other == _REALS else other)
+            return self._sets(gold, other)
         left, right = as_interval(gold), as_interval(other)
         if left is not None and right is not None:
             names = {name for _, name in (left, right) if name}
@@ -261,8 +255,7 @@ class Comparison:
 
     def _groups(self, gold: Node, other: Node) -> bool:
         if gold.kind not in _GROUPED or other.kind not in _GROUPED:
-            group, lone = (gold, other) if gold.kind in _GROUPED else (other, gold)
-            return lone == _REALS and is_all_reals(group)
+            return _REALS in (gold, other) and self._sets(gold, other)
         if gold.kind == "tuple" and other.kind == "list":
             # y = 1, x = 2 is (2, 1)
             other = named.arranged(other, gold, self.problem) or Node("none")

@@ -12,10 +12,7 @@ in a capped length. ``grade_maths`` adds numeric evaluation; run it in a worker 
 
 from __future__ import annotations
 
-import logging
 import re
-from dataclasses import dataclass
-from fractions import Fraction
 
 from recipe.verify.maths.box import changes_value, has_other, last_box
 from recipe.verify.maths.compare import Comparison
@@ -31,17 +28,6 @@ from recipe.verify.schema import Basis, Verdict
 _MAX_QUICK_CHARS = 300
 MAX_ANSWER_CHARS = 10_000
 _INTEGER = re.compile(r"([+-]?)([0-9]+)")
-_TOLERANCE_MARK = "(tolerance"
-_POSITIVE = re.compile(r"([0-9]*\.?[0-9]+(?:e[+-]?[0-9]{1,2})?)(%?)", re.IGNORECASE)
-
-
-@dataclass(frozen=True, slots=True)
-class Equality:
-    """Whether two answers say the same, what that rests on, and what was left out."""
-
-    is_equal: bool
-    basis: Basis
-    ignored: str = ""
 
 
 def quick_verdict(
@@ -51,8 +37,7 @@ def quick_verdict(
 
     Args:
         response: Text written by the policy.
-        answer: Gold answer, plain or with ``$`` or a box around it; it may state a tolerance,
-            ``4.2 (tolerance 0.1)`` or ``4.2 (tolerance 5%)``.
+        answer: Gold answer, plain or with ``$`` or a box around it.
         is_truncated: The response was cut at the length limit.
         problem: The problem's text, which says what nouns and units an answer may carry.
     """
@@ -61,16 +46,15 @@ def quick_verdict(
         if is_truncated:
             return Verdict(0.0, "truncated")
         return Verdict(0.0, "malformed" if box.state == "open" else "no_answer")
-    gold, tolerance = _gold_text(answer)
+    gold = _gold_text(answer)
     if not gold:
         return Verdict(0.0, "error", box.text)
     if changes_value(response, *box.place, problem) or has_other(response, *box.place, box.text):
         return Verdict(0.0, "malformed", box.text)
     try:
-        equality = None if tolerance else _quick_equal(gold, box.text, problem)
+        return _quick_verdict(gold, box.text, problem)
     except Exception:  # noqa: BLE001 - a fault of the reader must end no run: the worker says "error"
         return None
-    return None if equality is None else _verdict(equality, box.text)
 
 
 def grade_maths(
@@ -79,49 +63,29 @@ def grade_maths(
     """Judge one response; may take long, so call it where it can be killed.
 
     A truncated response that holds a complete last box is judged like any other.
-    ``error`` means that the gold answer is empty or states no valid tolerance.
+    ``error`` means that the gold answer is empty.
     """
     verdict = quick_verdict(response, answer, is_truncated, problem)
     if verdict is not None:
         return verdict
     extracted = last_box(response).text
-    try:
-        return _verdict(compare(answer, extracted, problem), extracted)
-    except ValueError as error:
-        logging.getLogger(__name__).debug("no verdict on %.200r: %s", extracted, error)
-        return Verdict(0.0, "error", extracted)
-
-
-def compare(answer: str, candidate: str, problem: str = "") -> Equality:
-    """Compare two answers by all means; slow.
-
-    Raises:
-        ValueError: The stated tolerance is not a positive number.
-    """
-    gold, stated = _gold_text(answer)
-    tolerance = _tolerance(gold, stated)
-    if tolerance is None and (quick := _quick_equal(gold, candidate, problem)) is not None:
-        return quick
-    left = read(gold)
-    comparison = Comparison(problem=problem, tolerance=tolerance)
-    equality = _trees_equal(left, read_answer(candidate, left, problem), comparison)
-    return equality or Equality(False, "text")
-
-
-def equal(answer: str, candidate: str, problem: str = "") -> bool:
-    """Return whether two answers mean the same; errors are those of ``compare``."""
-    return compare(answer, candidate, problem).is_equal
+    gold = read(_gold_text(answer))
+    right = read_answer(extracted, gold, problem)
+    verdict = _compared(gold, right, extracted, Comparison(problem=problem))
+    return verdict or _verdict(False, extracted, "text")
 
 
 def is_text_only(answer: str) -> bool:
     """Return whether a gold answer cannot be read, so that only the same text is right."""
-    return not read(_gold_text(answer)[0]).trees
+    return not read(_gold_text(answer)).trees
 
 
-def _trees_equal(gold: Reading, other: Reading, comparison: Comparison) -> Equality | None:
+def _compared(
+    gold: Reading, other: Reading, extracted: str, comparison: Comparison
+) -> Verdict | None:
     """Compare readings; ``None`` if the answer has none, or its value cannot be told."""
     if gold.text == other.text:
-        return Equality(True, "text")
+        return _verdict(True, extracted, "text")
     known, problem = False, comparison.problem
     # `1,234` is one number where one is asked for
     golds = gold.trees if asks_for_several(problem) else gold.trees[:1]
@@ -134,17 +98,17 @@ def _trees_equal(gold: Reading, other: Reading, comparison: Comparison) -> Equal
         comparison.ignored.clear()
         # The sides of sqrt(50) = 5 sqrt(2) have to be equal, and one has to be finished.
         sides = sides_of(right)
-        if comparison.tolerance is None:
-            sides = [each for each in sides if not adds_operation(left, each)]
+        sides = [each for each in sides if not adds_operation(left, each)]
         try:
             is_equal = bool(sides) and comparison.equal(_member(left, right), right)
         except NoValue:
             continue
         known = True
-        again = Comparison(tolerance=comparison.tolerance, is_quick=comparison.is_quick).equal
+        again = Comparison(is_quick=comparison.is_quick).equal
         if is_equal and not all(repeats_question(left, each, problem, again) for each in sides):
-            return Equality(True, _basis(comparison), "; ".join(comparison.ignored)[:200])
-    return Equality(False, _basis(comparison)) if known else None
+            ignored = "; ".join(comparison.ignored)[:200]
+            return _verdict(True, extracted, _basis(comparison), ignored)
+    return _verdict(False, extracted, _basis(comparison)) if known else None
 
 
 def _member(node: Node, other: Node) -> Node:
@@ -159,23 +123,23 @@ def _basis(comparison: Comparison) -> Basis:
     return "text" if comparison.used_words else "number"
 
 
-def _quick_equal(gold: str, candidate: str, problem: str) -> Equality | None:
+def _quick_verdict(gold: str, candidate: str, problem: str) -> Verdict | None:
     """Compare two answers as written; ``None`` unless exact arithmetic decides."""
     if candidate == gold:
-        return Equality(True, "text")
+        return _verdict(True, candidate, "text")
     digits = _integer(gold), _integer(candidate)
     if None not in digits:
-        return Equality(digits[0] == digits[1], "number")
+        return _verdict(digits[0] == digits[1], candidate, "number")
     if len(candidate) > MAX_ANSWER_CHARS:
-        return Equality(False, "text")
+        return _verdict(False, candidate, "text")
     if max(len(gold), len(candidate)) > _MAX_QUICK_CHARS:
         return None
     try:
         left = read(gold)
         right = read_answer(candidate, left, problem)
         if not left.trees or not right.trees:
-            return Equality(left.text == right.text, "text")
-        return _trees_equal(left, right, Comparison(problem=problem, is_quick=True))
+            return _verdict(left.text == right.text, candidate, "text")
+        return _compared(left, right, candidate, Comparison(problem=problem, is_quick=True))
     except NeedsAlgebra:
         return None
 
@@ -190,36 +154,14 @@ def _integer(text: str) -> str | None:
     return digits if match[1] != "-" or digits == "0" else f"-{digits}"
 
 
-def _gold_text(answer: str) -> tuple[str, str]:
+def _gold_text(answer: str) -> str:
     box = last_box(answer)
     answer = (box.text if box.state == "closed" else answer).strip()
     if not re.sub(r"[\s$]|(?<!\\)[{}]", "", answer):
-        return "", ""  # `$$` and `{}` say as little as no answer
-    value, mark, stated = answer.rpartition(_TOLERANCE_MARK)
-    if mark and stated.endswith(")") and value.strip():
-        return value.strip(), stated[:-1].strip(" =") or "none"
-    return answer, ""
+        return ""  # `$$` and `{}` say as little as no answer
+    return answer
 
 
-def _tolerance(gold: str, stated: str) -> Fraction | None:
-    if not stated:
-        return None
-    match = _POSITIVE.fullmatch(stated)
-    if match is None or not Fraction(match[1]):
-        raise ValueError(f"a tolerance is a positive number such as 0.1 or 5%, got {stated!r}")
-    if not match[2]:
-        return Fraction(match[1])
-    try:
-        return Fraction(match[1]) / 100 * abs(Fraction(gold))
-    except ValueError:
-        raise ValueError(f"a tolerance in percent needs a plain number, got {gold!r}") from None
-
-
-def _verdict(equality: Equality, extracted: str) -> Verdict:
-    return Verdict(
-        float(equality.is_equal),
-        "correct" if equality.is_equal else "wrong",
-        extracted,
-        equality.basis,
-        equality.ignored,
-    )
+def _verdict(is_equal: bool, extracted: str, basis: Basis, ignored: str = "") -> Verdict:
+    reason = "correct" if is_equal else "wrong"
+    return Verdict(float(is_equal), reason, extracted, basis, ignored)

@@ -7,16 +7,12 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
-from recipe.verify.maths.tree import EXACT, Node, NoValue, exact, num
+from recipe.verify.maths.tree import Node, NoValue, exact, num
 
 _MAX_LOG10 = 10**15  # of an exponent's result: 10^{10^{15}} still has a place on the scale
 GUARD = 25
 _MAX_DIGITS = 6000
-_BASE_DIGITS = 60
-
-
-class Noise(NoValue):
-    """A difference has cancelled to nothing but rounding: more digits tell whether it is 0."""
+BASE_DIGITS = 60
 
 
 class Evaluation:
@@ -99,17 +95,11 @@ class Evaluation:
     def _mul(self, a: Any, b: Any) -> Any:
         return a * b
 
-    def not_zero(self, node: Node, *, in_function: bool = False, may_be_zero: bool = False) -> Any:
-        """Return a value that a function singular at 0 will take."""
-        outer, self.scale = self.scale, None
+    def not_zero(self, node: Node, *, in_function: bool = False) -> Any:
+        """Return the value of a divisor or of a logarithm's argument."""
         value = self.value(node, in_function=in_function)
         if value == 0:
-            if not may_be_zero:
-                raise NoValue("division by 0")
-        elif self.scale is not None:
-            if abs(value) < self.scale * self.mp.mpf(10) ** (GUARD - self.digits):
-                raise Noise
-        self.scale = max((each for each in (outer, self.scale) if each is not None), default=None)
+            raise NoValue("division by 0")
         return value
 
     def _pow(self, node: Node) -> Any:
@@ -117,7 +107,7 @@ class Evaluation:
         return self.power(self.value(base), exponent)
 
     def power(self, base: Any, exponent: Node) -> Any:
-        """Return a power, real for a negative base under a root of odd degree."""
+        """Return a power."""
         power = exact(exponent)
         value = (
             self.value(exponent)
@@ -134,10 +124,6 @@ class Evaluation:
         if size > _MAX_LOG10:
             raise NoValue("too large")
         self.note_size(value)  # 2^{10^{-90}} is 1 but for its 90th digit
-        if power is not None and power.denominator % 2 and power.denominator > 1:
-            if self.mp.im(base) == 0 and base < 0:
-                root = -((-base) ** (self.mp.mpf(1) / power.denominator))
-                return root**power.numerator
         if power is not None and power.denominator == 1 and abs(power) < 10**9:
             return base ** int(power)
         return self.mp.power(base, value)
@@ -147,7 +133,7 @@ class Evaluation:
         number = exact(degree)
         if number is None or number.denominator != 1 or not 1 < number <= 1000:
             raise NoValue("a root of no whole degree")
-        value = self.not_zero(radicand, may_be_zero=True)
+        value = self.value(radicand)
         return self.power(value, num(1 / number)) if value != 0 else self.mp.mpf(0)
 
     def _log(self, node: Node) -> Any:
@@ -158,7 +144,8 @@ class Evaluation:
 
     def _fn(self, node: Node) -> Any:
         name = str(node.value)
-        value = self.not_zero(node.items[0], in_function=True, may_be_zero=name != "ln")
+        read = self.not_zero if name == "ln" else self.value
+        value = read(node.items[0], in_function=True)
         if value != 0 and self.log10(value) > (15 if name.endswith("h") else 400):
             raise NoValue("too large")
         self.note_size(value)
@@ -179,28 +166,10 @@ class Evaluation:
     def _abs(self, node: Node) -> Any:
         return abs(self.value(node.items[0]))
 
-    def _floor(self, node: Node) -> Any:
-        return self._step(node, self.mp.floor)
 
-    def _ceil(self, node: Node) -> Any:
-        return self._step(node, self.mp.ceil)
-
-    def _step(self, node: Node, step: Any) -> Any:
-        rational = exact(node.items[0])
-        if rational is not None:
-            return self.mp.mpf(int(EXACT[node.kind](rational)))
-        value = self.value(node.items[0])
-        if self.mp.im(value) != 0:
-            raise NoValue("a step of no real number")
-        if value != 0 and self.log10(value) > self.digits - GUARD:
-            raise NoValue("too large")
-        nearest = self.mp.nint(value)
-        if abs(value - nearest) < self.mp.mpf(10) ** (GUARD - self.digits) * max(1, abs(value)):
-            return nearest  # a whole number, but for rounding
-        return step(value)
-
-
-def evaluate(node: Node, digits: int, point: Mapping[str, Any]) -> tuple[Any, Evaluation]:
+def evaluate(
+    node: Node, point: Mapping[str, Any], digits: int = BASE_DIGITS
+) -> tuple[Any, Evaluation]:
     """Return a tree's value with ``digits`` digits, and the evaluation that found it.
 
     Raises:
@@ -214,9 +183,7 @@ def evaluate(node: Node, digits: int, point: Mapping[str, Any]) -> tuple[Any, Ev
             value = evaluation.value(node)
         except NoValue:
             raise
-        except (ZeroDivisionError, OverflowError, ValueError, TypeError, RecursionError) as problem:
-            raise NoValue(str(problem)) from problem
-        except mpmath.mp.NoConvergence as problem:
+        except (ArithmeticError, ValueError, TypeError, RecursionError) as problem:
             raise NoValue(str(problem)) from problem
         return value, evaluation
 
@@ -229,15 +196,9 @@ def agree(gold: Node, other: Node, point: Mapping[str, Any]) -> bool:
     """
     import mpmath
 
-    digits, own = _BASE_DIGITS, _own_digits(gold) + _own_digits(other)
+    digits, own = BASE_DIGITS, _own_digits(gold) + _own_digits(other)
     for _ in range(6):
-        try:
-            (a, left), (b, right) = evaluate(gold, digits, point), evaluate(other, digits, point)
-        except Noise:
-            digits *= 4
-            if digits > _MAX_DIGITS:
-                raise
-            continue
+        (a, left), (b, right) = evaluate(gold, point, digits), evaluate(other, point, digits)
         with mpmath.workdps(digits + 10):
             scale = max([abs(a), abs(b), *(e.scale for e in (left, right) if e.scale is not None)])
             if scale == 0:
@@ -246,7 +207,7 @@ def agree(gold: Node, other: Node, point: Mapping[str, Any]) -> bool:
                 return False
             logs = [left.log10(value) for value in (a, b) if value != 0]
         logs += left.sizes + right.sizes
-        needed = _BASE_DIGITS + 40 + 2 * int(max(logs, default=0) - min(logs, default=0)) + 2 * own
+        needed = BASE_DIGITS + 40 + 2 * int(max(logs, default=0) - min(logs, default=0)) + 2 * own
         if digits >= needed:
             return True
         digits = max(needed, 2 * digits)
@@ -265,20 +226,6 @@ def _own_digits(node: Node) -> int:
     return sum(map(_own_digits, node.items))
 
 
-def certain(node: Node, point: Mapping[str, Any]) -> Any:
-    """Return the value at a point, with as many digits as its differences need.
-
-    Raises:
-        NoValue: There is none.
-    """
-    for digits in (_BASE_DIGITS, 5 * _BASE_DIGITS, 25 * _BASE_DIGITS):
-        try:
-            return evaluate(node, digits, point)[0]
-        except Noise:
-            continue
-    raise NoValue("division by 0")
-
-
 def is_real(value: Any) -> bool:
     """Return whether a value has no imaginary part, but for rounding."""
     return value.imag == 0 or abs(value.imag) < abs(value.real) * 1e-30
@@ -292,7 +239,7 @@ def approximate(node: Node, digits: int) -> Fraction:
     """
     import mpmath
 
-    value, _ = evaluate(node, digits + 40, {})
+    value, _ = evaluate(node, {}, digits + 40)
     if value != 0 and abs(mpmath.mp.mag(value)) > 40_000:
         raise NoValue("too large")
     with mpmath.workdps(digits + 40):

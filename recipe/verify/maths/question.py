@@ -48,7 +48,7 @@ _PATTERNS = {
     r"[^.?]{0,80}\b(?:make|earn|pay|spend|cost|owe|save|charge|worth)\b)|\bamount of money\b",
     "coins": r"\b(?:quarter|dime|nickel|penn(?:y|ies))",
     "exact": r"\bexact|fraction|simplif|\bsimplest|radical|lowest terms",
-    "work": r"\bfactor|simplif|\bsimplest|expand|multiply|\bproduct of",
+    "work": r"\bfactor|因式|simplif|\bsimplest|expand|multiply|\bproduct of",
     "length": r"\bhow (?:far|tall|wide|deep)\b",
     "mass": r"\bhow heavy\b",
     "share": r"\b(?:each|per|every|apiece|averages?|mean|more|fewer|less|extra|difference"
@@ -88,7 +88,7 @@ _WORD = re.compile(r"[^\W\d_]+")
 # Words that say nothing of a value before it: "There are 12 ways", "The answer is 12".
 _SAID = frozenset(
     "the a an is are was there it its of we have get total in all so thus hence therefore answer "
-    "final result value number equal equals approximately about solution".split()
+    "final result value number point equal equals approximately about solution".split()
 )
 
 

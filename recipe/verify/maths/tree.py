@@ -82,9 +82,11 @@ def is_name(node: Node) -> bool:
         return are_names and node.value == "()"
     if node.kind == "mul" and len(node.items) == 2 and node.value is None:  # f(x), f(2), AB
         left, right = node.items
+        if left.kind == "pow" and left.items[1] == Node("neg", (num(1),)):  # f^{-1}(x)
+            left = left.items[0]
         if left.kind != "sym":
             return is_name(left) and right.kind == "sym" and right.value.isupper()
-        is_function = left.value in _FUNCTION_NAMES or left.value[:1].isupper()
+        is_function = left.value.rstrip("'") in _FUNCTION_NAMES or left.value[:1].isupper()
         if right.kind == "num":
             return left.value in _FUNCTION_NAMES
         is_points = left.value.isupper() and right.kind == "sym" and right.value.isupper()

@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from typing import Any
 
-from recipe.verify.maths.numeric import agree, approximate, certain, is_real
+from recipe.verify.maths.numeric import agree, approximate, evaluate, is_real
 from recipe.verify.maths.tree import Node, NoValue, decimals, exact, is_infinite, names_in
 
 _MIN_POINTS = 4
@@ -98,7 +98,7 @@ def _agrees_at(gold: Node, other: Node, points: Iterator[Mapping[str, Any]]) -> 
     is_complex = _has_imaginary(gold)
     for point in points:
         try:
-            value = certain(gold, point)
+            value = evaluate(gold, point)[0]
         except NoValue:
             continue
         if not is_complex and not is_real(value):
@@ -204,7 +204,7 @@ def _differ_by_factor(left: Node, right: Node, *, may_flip: bool = True) -> bool
     found: list[Mapping[str, Any]] = []  # points where neither is 0
     for point in _points(left, right, names):
         try:
-            a, b = (certain(each, point) for each in (left, right))
+            a, b = (evaluate(each, point)[0] for each in (left, right))
         except NoValue:
             continue
         if not is_real(a) or not is_real(b):
@@ -235,15 +235,6 @@ def _renamed(node: Node, prefix: str) -> Node:
     if node.kind == "sym":
         return Node("sym", value=prefix + node.value)
     return Node(node.kind, tuple(_renamed(item, prefix) for item in node.items), node.value)
-
-
-def is_within(gold: Node, other: Node, tolerance: Fraction) -> bool:
-    """Return whether two constants differ by no more than a stated tolerance."""
-    values = [
-        value if (value := exact(node)) is not None else approximate(node, 40)
-        for node in (gold, other)
-    ]
-    return abs(values[0] - values[1]) <= tolerance
 
 
 def is_rounded(gold: Node, other: Node, left: Fraction, right: Fraction) -> bool:

@@ -11,12 +11,7 @@ from pathlib import Path
 import pytest
 
 from recipe.verify.maths.box import Box, last_box
-from recipe.verify.maths.grade import (
-    equal,
-    grade_maths,
-    is_text_only,
-    quick_verdict,
-)
+from recipe.verify.maths.grade import grade_maths, is_text_only, quick_verdict
 from recipe.verify.maths.reading import read
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -84,7 +79,7 @@ def test_an_answer_is_read_whole_or_not_at_all():
     assert read("2x+1").trees != () and read("2x+1 ?").trees == ()
     assert read(r"5\foo").trees == () and read(r"5\text{ (maybe 7)}").trees == ()
     # what cannot be read is right as the same text only, spacing aside
-    assert equal(r"t(0,4]", "t(0, 4]") and not equal("t(0,4]", "t(0,5]")
+    assert accepts(r"t(0,4]", "t(0, 4]") and not accepts("t(0,4]", "t(0,5]")
 
 
 def test_every_letter_digit_and_sign_of_a_formula_counts():
@@ -100,8 +95,8 @@ def test_every_letter_digit_and_sign_of_a_formula_counts():
             char = gold[place]
             other = str((int(char) + 1) % 10) if char.isdigit() else "w"
             changed = gold[:place] + other + gold[place + 1 :]
-            assert not equal(gold, changed), changed
-        assert equal(gold, gold) and len(places) >= 2
+            assert not accepts(gold, changed), changed
+        assert accepts(gold, gold) and len(places) >= 2
 
 
 def in_command(text, place):
@@ -109,10 +104,10 @@ def in_command(text, place):
 
 
 def test_a_term_is_never_too_small_to_count():
-    assert not equal("x", "x+10^{-400}") and not equal("x", r"x+e^{-10^{9}}")
-    assert not equal("x", r"x^{1+10^{-400}}") and not equal(r"\pi", r"\pi+10^{-600}")
+    assert not accepts("x", "x+10^{-400}") and not accepts("x", r"x+e^{-10^{9}}")
+    assert not accepts("x", r"x^{1+10^{-400}}") and not accepts(r"\pi", r"\pi+10^{-600}")
     # nor a place too far away: both differ from x beyond 10^{40} alone
-    assert not equal("x", r"x+\lfloor x/10^{40}\rfloor") and not equal(
+    assert not accepts("x", r"x+\lfloor x/10^{40}\rfloor") and not accepts(
         "|x|", r"|x|+|x-10^{40}|-10^{40}+x"
     )
 
@@ -140,12 +135,3 @@ def test_importing_the_verifier_loads_nothing_heavy():
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
     )
     assert done.stdout.strip() == "[]"
-
-
-def test_a_stated_tolerance_must_be_a_positive_number():
-    # 5% of 200 is 10
-    assert equal("200 (tolerance 5%)", "210") and not equal("200 (tolerance 5%)", "210.1")
-    with pytest.raises(ValueError, match="a tolerance is a positive number such as 0.1 or 5%"):
-        equal("200 (tolerance -5)", "210")
-    with pytest.raises(ValueError, match="a tolerance in percent needs a plain number"):
-        equal("x (tolerance 5%)", "y")
