@@ -18,13 +18,8 @@ from recipe.verify.maths.reading import rational, read
 from recipe.verify.maths.tree import Node, exact, names_in, parted
 from recipe.verify.maths.units import NUMBERS, Suffix
 
-_BOX = re.compile(r"\\boxed(?![A-Za-z])\s*")
-# Prose that speaks of the command: within \boxed{}, in \boxed format, with \boxed as requested.
-_EMPTY = re.compile(r"\\boxed\s*\{\s*\}")
-_INSIDE = re.compile(
-    r"\b(?:in|within|inside|into|with|using)(?: an?| the)?[\s`$\"'*(]{1,4}\Z", re.IGNORECASE
-)
-_AFTER_MENTION = re.compile(r"[`$\"'*]{0,2}(?:[.,;:)]|\s(?![\s0-9\\({])(?:[a-z]{2}|[A-Z(]))")
+# Without a brace, before a word, prose only speaks of it: with \boxed as requested.
+_BOX = re.compile(r"\\boxed(?:\s*\{|(?![A-Za-z])(?!\s+[a-z]{2}))")
 _BRACE = re.compile(r"(\\boxed(?![A-Za-z])\s*)\{|\\(?!\\boxed).|[{}]", re.DOTALL)
 # A mark after a box: \boxed{5}\%, $\boxed{60}$°, \boxed{12}_7; not a comment, temperature or note.
 _BASES = "|".join(NUMBERS)
@@ -102,17 +97,17 @@ def last_box(response: str) -> Box:
     r"""Find the last ``\boxed{...}``; braces inside may nest or be escaped.
 
     An unbalanced last box is ``open`` however many complete boxes come before it: those are
-    intermediate values. A command without a brace, or an empty box, that prose speaks of (``within
-    \boxed{}``, ``with \boxed as requested``) does not count. A box inside another is part of it.
+    intermediate values. A box inside another is part of it.
     Boxes side by side, ``\boxed{2}`` and ``\boxed{3}``, are one answer, the list of their values;
     so are ``x = \boxed{2}`` or ``x = \boxed{3}``. A box that only repeats the last one is left out.
     A percent sign, degrees and a base right after a box are read as if they were in it.
     """
-    last = _last_match(response)
-    if last is None:
+    boxes = [*_BOX.finditer(response)]
+    if not boxes:
         return Box("absent")
-    if response[last : last + 1] != "{":
+    if not boxes[-1][0].endswith("{"):
         return Box("open")
+    last = boxes[-1].end()
     stack: list[tuple[int, int]] = []  # of open braces: where a box begins and its content, or -1
     closed: dict[int, tuple[int, int]] = {}  # the same of boxes, by their ends
     around: frozenset[tuple[int, int]] = frozenset()  # the boxes around the last one, and itself
@@ -120,7 +115,7 @@ def last_box(response: str) -> Box:
     for match in _BRACE.finditer(response):
         if match[0].endswith("{") and match[0] != r"\{":
             stack.append((match.start(), match.end()) if match[1] else (-1, -1))
-            if match.end() == last + 1:
+            if match.end() == last:
                 around = frozenset(box for box in stack if box[0] >= 0)
         elif match[0] == "}" and stack:
             box = stack.pop()
@@ -183,29 +178,6 @@ def _mark_after(response: str, end: int, inside: str) -> str:
     if mark is None or _TAKES_NO_MARK.search(inside) or not re.search(r"\d", inside):
         return ""
     return mark[1] or (mark[2] if inside.isdigit() else "")
-
-
-def _last_match(response: str) -> int | None:
-    """Return where the last box's brace must be; one only spoken of counts if it is alone."""
-    spoken_of = None
-    start = response.rfind(r"\boxed")
-    while start >= 0:
-        match = _BOX.match(response, start)
-        if match is not None and not _is_spoken_of(response, start, match.end()):
-            return match.end()
-        spoken_of = match.end() if match is not None and spoken_of is None else spoken_of
-        start = response.rfind(r"\boxed", 0, start)
-    return spoken_of
-
-
-def _is_spoken_of(response: str, start: int, end: int) -> bool:
-    box = _EMPTY.match(response, start)
-    if box is None and response[end : end + 1] == "{":
-        return False
-    after = box.end() if box else start + len(r"\boxed")
-    is_followed = _AFTER_MENTION.match(response, after) is not None
-    is_after_word = _INSIDE.search(response, max(0, start - 20), start) is not None
-    return is_followed and (is_after_word or box is None)
 
 
 def changes_value(response: str, start: int, end: int, problem: str = "") -> bool:

@@ -16,7 +16,6 @@ from recipe.verify.maths.sets import as_interval, same_set, variables_of
 from recipe.verify.maths.tree import (
     STRUCTURES,
     Node,
-    NoValue,
     exact,
     folded,
     infinity_sign,
@@ -31,7 +30,6 @@ from recipe.verify.maths.values import (
     NeedsAlgebra,
     is_rounded,
     rounds_constant,
-    rounds_side,
     same_relation,
     same_value,
 )
@@ -40,7 +38,7 @@ from recipe.verify.maths.values import (
 _RULES = {
     "label": "_labels", "chain": "_chains", "word": "_words", "quantity": "_quantities",
     "numeral": "_numerals", "union": "_sets", "inter": "_sets", "minus": "_sets",
-    "relation": "_relations", "matrix": "_matrices", "ratio": "_same_kind", "list": "_groups",
+    "relation": "_relations", "matrix": "_same_kind", "ratio": "_same_kind", "list": "_groups",
     "set": "_groups", "tuple": "_groups",
 }  # fmt: skip
 _GROUPED = ("list", "set", "tuple")
@@ -152,19 +150,11 @@ class Comparison:
         return Node("list" if gold.kind == "list" else "tuple", items, value.value)
 
     def _chains(self, gold: Node, other: Node) -> bool:
-        r"""Compare ``2 + 3 = 5``: all sides have one value, after ``\approx`` a rounding of it."""
+        """Compare ``2 + 3 = 5``: all sides have one value."""
         chain = gold if gold.kind == "chain" else other
         first, *rest = chain.items
-        if first.kind == "word":
-            raise NoValue("an approximation of words")
-        for relation, side in zip(chain.value, rest, strict=True):
-            if relation == "=":
-                if not self.equal(first, side):
-                    return False
-                continue
-            self._go_on()
-            if not rounds_side(first, side):
-                return False
+        if not all(self.equal(first, side) for side in rest):
+            return False
         return self.equal(*((first, other) if chain is gold else (gold, first)))
 
     def _words(self, gold: Node, other: Node) -> bool:
@@ -338,23 +328,8 @@ class Comparison:
             found.update(same)
         return len(found) == len(gold.items)
 
-    def _matrices(self, gold: Node, other: Node) -> bool:
-        if gold.kind == other.kind:
-            return self._ordered(gold, other)
-        # A vector may be written as a column, a row, or (1, 2, 3).
-        left, right = (_as_tuple(node) for node in (gold, other))
-        return left.kind == right.kind == "tuple" and self._ordered(left, right)
-
     def _same_kind(self, gold: Node, other: Node) -> bool:
         return gold.kind == other.kind and self._ordered(gold, other)
-
-
-def _as_tuple(node: Node) -> Node:
-    if node.kind != "matrix":
-        return node if node.value == "()" else Node("none")
-    cells = tuple(cell for row in node.items for cell in row.items)
-    is_vector = len(node.items) in (1, len(cells))
-    return Node("tuple", cells, "()") if is_vector else node
 
 
 def _has_pi(node: Node) -> bool:

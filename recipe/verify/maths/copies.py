@@ -161,9 +161,7 @@ def sides_of(answer: Node) -> list[Node]:
     name, value = answer.items if answer.kind == "label" else (None, answer)
     if value.kind != "chain":
         return [answer]
-    pairs = zip(("=", *value.value), value.items, strict=True)
-    sides = [side for relation, side in pairs if relation == "="]
-    return [Node("label", (name, side)) if name else side for side in sides]
+    return [Node("label", (name, side)) if name else side for side in value.items]
 
 
 def adds_operation(gold: Node, answer: Node) -> bool:
@@ -279,7 +277,7 @@ def _is_numeral(node: Node) -> bool:
         (factor, power), ten = node.items, node.items[1].items[0]
         return factor.kind == "num" and exact(ten) == 10 and exact(power) is not None
     if node.kind != "div":
-        return node.kind == "num" and not node.value.repeats
+        return node.kind == "num"
     parts = [part.items[0] if part.kind == "neg" else part for part in node.items]
     if any(part.kind != "num" for part in parts):
         return False

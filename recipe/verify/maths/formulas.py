@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
-
-from recipe.verify.maths.lexer import ACCENTS, FUNCTIONS, TEXT_POWER, Token
+from recipe.verify.maths.lexer import FUNCTIONS, TEXT_POWER, Token
 from recipe.verify.maths.tree import Node, Number, Unread, decimal, num, whole
 from recipe.verify.maths.units import CURRENCY_SIGNS, NUMBERS, read_suffix
 
 MAX_DEPTH = 40
 SEPARATORS = frozenset({",", ";", "and", "or"})
-RELATIONS = frozenset({"=", "<", ">", r"\le", r"\ge", r"\ne", r"\in", r"\approx", r"\equiv"})
+RELATIONS = frozenset({"=", "<", ">", r"\le", r"\ge", r"\ne", r"\in", r"\equiv"})
 STOPS = SEPARATORS | RELATIONS | {":", r"\cup", r"\cap", r"\setminus", "&", r"\\"}
 CLOSERS = frozenset({")", "]", "}", r"\}", r"\rfloor", r"\rceil"})
 _SIGNS = {"+": "add", "-": "sub", r"\pm": "pm", r"\mp": "mp"}
@@ -29,7 +27,7 @@ _DELIMITED = {
     r"\sqrt": "_sqrt",
 }  # fmt: skip
 _ATOMS = frozenset(_DELIMITED) - {"[", "]", r"\{", "|"} | {
-    r"\infty", *(f"\\{name}" for name in FUNCTIONS | ACCENTS),
+    r"\infty", *(f"\\{name}" for name in FUNCTIONS),
     *(rf"\begin{{{name}}}" for name in ("pmatrix", "bmatrix", "matrix")),
 }  # fmt: skip
 
@@ -292,8 +290,6 @@ class Formulas:
                 break
             digits += group.text
             self._at += 2
-        if len(digits) > 5000:
-            raise Unread("a numeral of more than 5000 digits")
         return num(decimal(digits), len(digits.partition(".")[2]))
 
     def _end_of_element(self, start: int) -> int:
@@ -353,8 +349,6 @@ class Formulas:
         name = token.text.removeprefix("\\")
         if name in FUNCTIONS and token.text != name:
             return self._function(name)
-        if name in ACCENTS and token.text != name:
-            return self._accent(name)
         if token.text.startswith(r"\begin{"):
             return self._matrix()
         raise Unread(token.text)
@@ -362,19 +356,6 @@ class Formulas:
     def _numeral(self, token: Token) -> Node:
         text = token.text
         _, point, decimals = text.partition(".")
-        if len(text) > 5000:
-            raise Unread("a numeral of more than 5000 digits")
-        is_line = self.text() in (r"\overline", r"\bar", r"\dot")
-        if point and is_line and "num" in (self.kind(1), self.kind(2)):
-            self._at += 1
-            is_group = self.accept("{")
-            cycle = self.take().text
-            if is_group:
-                self.take("}")
-            if not cycle.isdigit() or len(cycle) > 400 or len(decimals) > 400:
-                raise Unread("no repeating decimal")
-            size = Fraction(whole(cycle), 10 ** len(cycle) - 1) / 10 ** len(decimals)
-            return Node("num", value=Number(decimal(text) + size, repeats=True))
         may_join = self._joins and not self._nested and text[0] != "0" and len(text) <= 3
         if may_join and not point and self.text() == ",":
             return self._thousands(text)
@@ -407,18 +388,6 @@ class Formulas:
     def _step(self) -> Node:
         kind = self.text().removeprefix("\\l")
         return Node(kind, (self._group(rf"\l{kind}", rf"\r{kind}"),))
-
-    def _accent(self, name: str) -> Node:
-        self.take()
-        inner = self._raw_script()
-        while name in ("angle", "triangle") and self.kind() in ("sym", "run"):
-            inner += self.take().text
-        compact = inner.replace(" ", "")
-        is_points = compact.isalpha() and (len(compact) == 1 or compact.isupper())
-        is_letter = compact[:1].isalpha() and compact[1:].lstrip("_").isdigit()
-        if not (is_points or is_letter or compact.startswith("\\")):
-            raise Unread(f"no name under \\{name}")
-        return Node("sym", value=f"\\{name}{{{compact}}}")
 
     def _function(self, name: str) -> Node:
         self.take()

@@ -27,7 +27,7 @@ from recipe.verify.schema import Basis, Verdict
 # What the calling thread reads; a longer answer is left to the worker.
 _MAX_QUICK_CHARS = 300
 MAX_ANSWER_CHARS = 10_000
-_INTEGER = re.compile(r"([+-]?)([0-9]+)")
+_INTEGER = re.compile(r"[+-]?[0-9]{1,4000}")
 
 
 def quick_verdict(
@@ -127,9 +127,8 @@ def _quick_verdict(gold: str, candidate: str, problem: str) -> Verdict | None:
     """Compare two answers as written; ``None`` unless exact arithmetic decides."""
     if candidate == gold:
         return _verdict(True, candidate, "text")
-    digits = _integer(gold), _integer(candidate)
-    if None not in digits:
-        return _verdict(digits[0] == digits[1], candidate, "number")
+    if _INTEGER.fullmatch(gold) and _INTEGER.fullmatch(candidate):
+        return _verdict(int(gold) == int(candidate), candidate, "number")
     if len(candidate) > MAX_ANSWER_CHARS:
         return _verdict(False, candidate, "text")
     if max(len(gold), len(candidate)) > _MAX_QUICK_CHARS:
@@ -142,16 +141,6 @@ def _quick_verdict(gold: str, candidate: str, problem: str) -> Verdict | None:
         return _compared(left, right, candidate, Comparison(problem=problem, is_quick=True))
     except NeedsAlgebra:
         return None
-
-
-def _integer(text: str) -> str | None:
-    """Return the canonical digits of an integer of any length, else ``None``."""
-    match = _INTEGER.fullmatch(text)
-    if match is None:
-        return None
-    # Text, not int(): Python refuses numerals of more than 4300 digits.
-    digits = match[2].lstrip("0") or "0"
-    return digits if match[1] != "-" or digits == "0" else f"-{digits}"
 
 
 def _gold_text(answer: str) -> str:

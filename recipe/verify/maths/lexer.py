@@ -36,9 +36,9 @@ _LATEX = json.loads(Path(__file__).with_name("latex.json").read_text(encoding="u
 _WIDE = {char + 0xFEE0: chr(char) for char in range(0x21, 0x7E) if chr(char) not in '",$\\{'}
 _SIGNS = str.maketrans(_LATEX["signs"]) | _WIDE
 _COMMANDS = {twin: name for name, twins in _LATEX["commands"].items() for twin in twins.split()}
-_GREEK, FUNCTIONS, ACCENTS, _KNOWN, _NOTHING, _TEXTS, _FONTS = (
+_GREEK, FUNCTIONS, _KNOWN, _NOTHING, _TEXTS, _FONTS = (
     frozenset(_LATEX[name].split())
-    for name in ("greek", "functions", "accents", "known", "nothing", "texts", "fonts")
+    for name in ("greek", "functions", "known", "nothing", "texts", "fonts")
 )
 _PLAIN_WORDS = FUNCTIONS | frozenset("sqrt pi theta alpha beta gamma infty inf oo infinity".split())
 # Words of two or three letters that need no \text; "per" and units are found by the parser.
@@ -194,7 +194,7 @@ class _Lexer:
         elif name in ("and", "or") or not name[0].isalpha():
             self._put("op", name)
         else:
-            self._put("op" if name in _KNOWN | FUNCTIONS | ACCENTS else "other", f"\\{name}")
+            self._put("op" if name in _KNOWN | FUNCTIONS else "other", f"\\{name}")
 
     def _text_command(self, name: str) -> None:
         content = self._group()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
@@ -196,7 +195,7 @@ def agree(gold: Node, other: Node, point: Mapping[str, Any]) -> bool:
     """
     import mpmath
 
-    digits, own = BASE_DIGITS, _own_digits(gold) + _own_digits(other)
+    digits = BASE_DIGITS
     for _ in range(6):
         (a, left), (b, right) = evaluate(gold, point, digits), evaluate(other, point, digits)
         with mpmath.workdps(digits + 10):
@@ -207,23 +206,13 @@ def agree(gold: Node, other: Node, point: Mapping[str, Any]) -> bool:
                 return False
             logs = [left.log10(value) for value in (a, b) if value != 0]
         logs += left.sizes + right.sizes
-        needed = BASE_DIGITS + 40 + 2 * int(max(logs, default=0) - min(logs, default=0)) + 2 * own
+        needed = BASE_DIGITS + 40 + 2 * int(max(logs, default=0) - min(logs, default=0))
         if digits >= needed:
             return True
         digits = max(needed, 2 * digits)
         if digits > _MAX_DIGITS:
             raise NoValue("too many digits")
     raise NoValue("too many digits")
-
-
-@functools.lru_cache(maxsize=64)
-def _own_digits(node: Node) -> int:
-    """Count rational constants' digits: 1 + 10^{-50} has 100, and may differ from 1 in the last."""
-    value = exact(node)
-    if value is not None:
-        bits = abs(value.numerator).bit_length() + value.denominator.bit_length()
-        return int(bits * 0.30103) if bits > 40 else 0
-    return sum(map(_own_digits, node.items))
 
 
 def is_real(value: Any) -> bool:

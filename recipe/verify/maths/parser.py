@@ -347,15 +347,15 @@ def _excluded(parts: list[Node], word: str) -> list[Node]:
 
 def _relation(sides: list[Node], relations: list[str]) -> Node:
     relations = ["=" if kind == r"\equiv" else kind for kind in relations]
-    if set(relations) <= {"=", r"\approx"}:
-        return _equation(sides, relations)
+    if set(relations) == {"="}:
+        return _equation(sides)
     if relations == [r"\ne"] and sides[0].kind == "sym" and has_sign_pair(sides[1]):
         both = (Node("relation", (sides[0], each), (r"\ne",)) for each in _expanded(sides[1]))
         return Node("list", tuple(both), "and")
     is_set = sides[-1].kind in ("tuple", "set", "union", "inter", "minus", "sym")
     if relations == [r"\in"] and is_name(sides[0]) and is_set:
         return Node("label", (sides[0], _single(sides[1])), r"\in")
-    if r"\in" in relations or r"\approx" in relations or any(map(has_sign_pair, sides)):
+    if r"\in" in relations or any(map(has_sign_pair, sides)):
         raise Unread("a relation of no known form")
     if any(side.kind in ("list", "relation", "label", "word") for side in sides):
         raise Unread("a relation between lists")
@@ -364,30 +364,28 @@ def _relation(sides: list[Node], relations: list[str]) -> Node:
     return Node("relation", tuple(sides), tuple(relations))
 
 
-def _equation(sides: list[Node], relations: list[str]) -> Node:
+def _equation(sides: list[Node]) -> Node:
     """Return ``x = 5`` and ``x = 2 + 3 = 5`` as a name and its value; else an equation."""
     if any(side.kind in ("relation", "label") for side in sides):
         raise Unread("an equation of equations")
     *firsts, last = sides
     are_names = len({*firsts}) == len(firsts) > 1 and all(each.kind == "sym" for each in firsts)
-    if are_names and set(relations) == {"="} and not names_in(last):  # a = b = 2
+    if are_names and not names_in(last):  # a = b = 2
         return Node("list", tuple(Node("label", (each, _single(last))) for each in firsts))
     heads = sides[0].items if sides[0].kind == "tuple" else (sides[0],)
     own = names_in(*(each.items[0] if each.kind == "mul" else each for each in heads))
     if is_name(sides[0]) and not own & names_in(*sides[1:]):
-        values = sides[1:]
-        if len(values) > 1:
-            return Node("label", (sides[0], Node("chain", tuple(values), tuple(relations[1:]))))
-        return Node("label", (sides[0], _single(values[0])))
+        value = _single(sides[1]) if len(sides) == 2 else Node("chain", tuple(sides[1:]))
+        return Node("label", (sides[0], value))
     is_last_name = sides[1].kind == "sym" and is_name(sides[1])
     if len(sides) == 2 and is_last_name and not names_in(sides[0]):
         return Node("label", (sides[1], _single(sides[0])))
     if not names_in(*sides):
-        return Node("chain", tuple(sides), tuple(relations))
-    if any(map(has_sign_pair, sides)) or r"\approx" in relations:
+        return Node("chain", tuple(sides))
+    if any(map(has_sign_pair, sides)):
         raise Unread("an equation of no known form")
     if len(sides) > 2:  # m + n = 100 + 16 = 116
         if names_in(*sides[1:]):
             raise Unread("a chain of equations")
-        return Node("label", (sides[0], Node("chain", tuple(sides[1:]), tuple(relations[1:]))))
-    return Node("relation", tuple(sides), tuple(relations))
+        return Node("label", (sides[0], Node("chain", tuple(sides[1:]))))
+    return Node("relation", tuple(sides), ("=",))

@@ -145,13 +145,7 @@ def _without_possessives(text: str) -> str:
 
 
 def _singular(word: str) -> str:
-    word = word.lower()
-    if word.endswith("ies"):
-        return word[:-3] + "y"
-    for ending in ("es", "s"):
-        if word.endswith(ending) and len(word) > len(ending) + 2:
-            return word.removesuffix("s").removesuffix("e")
-    return word.removesuffix("e")
+    return word.lower().removesuffix("s")
 
 
 def _is_told(word: str, problem: str) -> bool:

@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from fractions import Fraction
 
-from recipe.verify.maths.lexer import ACCENTS, FUNCTIONS, SHORT_WORDS, Token, tokens
+from recipe.verify.maths.lexer import FUNCTIONS, SHORT_WORDS, Token, tokens
 from recipe.verify.maths.parser import parse
 from recipe.verify.maths.question import may_say
 from recipe.verify.maths.tree import Node, Unread, exact, names_in
@@ -29,9 +29,7 @@ _INFIX = re.compile(
 _THOUSANDS = re.compile(r"[1-9][0-9]{0,2},[0-9]{3}(?![0-9])")
 _NO_MEMBER = re.compile(r"[0-9],0[0-9]{2}(?![0-9])")  # 1,000 is not a list
 _BRACE = re.compile(r"\\.|[{}]", re.DOTALL)
-_NUM_ARGUMENTS = {r"\frac": 2, r"\binom": 2} | {
-    each: 1 for each in (r"\sqrt", "^", "_", *(f"\\{name}" for name in ACCENTS))
-}
+_NUM_ARGUMENTS = {r"\frac": 2, r"\binom": 2, r"\sqrt": 1, "^": 1, "_": 1}
 _FUNCTIONS = frozenset(f"\\{name}" for name in FUNCTIONS)
 
 

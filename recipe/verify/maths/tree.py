@@ -18,6 +18,7 @@ STRUCTURES = frozenset(
 _IN_NAMES = frozenset({"of", "the", "remainder"})  # Number of apples
 _MAX_BITS = 40_000  # of an exact numerator or denominator
 _MAX_FACTORIAL = 3000
+_MAX_DIGITS = 4300  # Python reads no more
 
 
 _NO_SOLUTION = re.compile(r"(?:there (?:is|are) )?no (?:real )?solutions?(?: exists?)?|none")
@@ -46,11 +47,10 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """A numeral: its value, how many decimals it has, and whether they repeat."""
+    """A numeral: its value, and how many decimals it has."""
 
     value: Fraction
     decimals: int = 0
-    repeats: bool = False
 
 
 def num(value: Fraction | int, decimals: int = 0) -> Node:
@@ -250,21 +250,17 @@ EXACT: dict[str, Any] = {
 }
 
 
-def whole(text: str) -> int:
-    """Read at most 5000 digits, in parts: Python refuses numerals of more than 4300."""
-    if not text.isdigit():
-        raise Unread("no whole number")
-    value = 0
-    for start in range(0, len(text), 4000):
-        part = text[start : start + 4000]
-        value = value * 10 ** len(part) + int(part)
-    return value
-
-
 def decimal(text: str) -> Fraction:
     """Return the value of a numeral with a point."""
     before, _, decimals = text.partition(".")
     return Fraction(whole((before + decimals) or "0"), 10 ** len(decimals))
+
+
+def whole(text: str) -> int:
+    """Read digits."""
+    if not text.isdigit() or len(text) > _MAX_DIGITS:
+        raise Unread("no whole number, or one of too many digits")
+    return int(text)
 
 
 def decimals(node: Node) -> int:

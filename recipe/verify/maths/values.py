@@ -261,16 +261,6 @@ def rounds_constant(gold: Node, other: Node) -> bool | None:
         return False
 
 
-def rounds_side(value: Node, rounded: Node) -> bool:
-    r"""Return whether what follows ``\approx`` is the value rounded or cut, however short."""
-    number = exact(rounded)
-    if number is None or rounded.kind not in ("num", "neg"):
-        return False
-    unit = Fraction(1, 10 ** decimals(rounded))
-    rest = approximate(value, 40) - number
-    return 2 * abs(rest) <= unit or (abs(rest) < unit and rest * number >= 0)
-
-
 def _never_ends(value: Fraction) -> bool:
     rest = value.denominator
     for factor in (2, 5):

@@ -62,10 +62,13 @@ def test_the_last_box_is_read_with_nested_and_escaped_braces():
     assert last_box(r"\fbox{1}") == Box("absent")
 
 
-def test_integers_of_any_length_compare_as_integers():
-    digits = "7" * 10_000  # int() refuses numerals of more than 4300 digits
+def test_integers_compare_as_integers_and_longer_ones_as_text():
+    digits = "7" * 3_000
     assert quick_verdict(rf"\boxed{{000{digits}}}", digits).reason == "correct"
     assert quick_verdict(rf"\boxed{{{digits}1}}", digits).reason == "wrong"
+    longer = "7" * 10_000  # int() refuses numerals of more than 4300 digits
+    assert quick_verdict(rf"\boxed{{{longer}}}", longer).reason == "correct"
+    assert not accepts(longer, f"{longer}1")
 
 
 def test_answers_that_need_algebra_have_no_quick_verdict():
