@@ -138,7 +138,6 @@ class HintMixin(CreditMixin):
         append_rows(self.folder.samples, samples)
         for prefix, values in (
             ("hint", {f"{name}_prompts": float(value) for name, value in evicted.items()}),
-            ("hint", self._method.metrics()),
             ("hint", hint_metrics.step_metrics(records, self._method.max_level)),
             ("verify", hint_metrics.verify_metrics(records)),
             ("reward_tracking", self.tracker.metrics()),

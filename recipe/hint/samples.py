@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import math
-import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
@@ -20,9 +18,9 @@ from recipe.verify.schema import Verdict
 
 _RANDOM_SHARE = 4  # one in this many places is drawn at random
 _MIN_TEXT_BYTES = 200
-MAX_SAMPLE_BYTES = 32_768
 _SHORT_BYTES = 300  # of an extracted or an ignored text
-_MAX_RESPONSES = 64
+_MAX_BYTES = 32_768  # of the long texts of one prompt
+_MAX_ENTRIES = 32  # of rounds, and of responses
 _NO_VERDICT = Verdict(0.0, "no_answer")  # of a turn that is not graded
 _MARK = " [... {} characters left out ...] "
 
@@ -73,7 +71,7 @@ def choose_samples(
     flagged = [record for record in order[num_random:] if flags_of(record)]
     rows = []
     for place, record in enumerate([*order[:num_random], *flagged][: settings.prompts_per_step]):
-        sample = unpack_sample(packed[record.uid])
+        sample = json.loads(packed[record.uid])
         for each in sample["rounds"]:
             each["leaks"] = each["level"] in record.leaked_levels
         why = ["random"] * (place < min(num_random, len(order))) + flags_of(record)
@@ -85,43 +83,36 @@ def choose_samples(
 def pack_sample(
     problem: Problem, rounds: Sequence[Round], rewards: Mapping[Place, float], text_bytes: int
 ) -> bytes:
-    """Return one prompt's sample: JSON of at most ``MAX_SAMPLE_BYTES``, compressed.
+    """Return one prompt's sample as JSON.
 
-    Responses of one round with the same verdict share an entry, which shows one of them. What does
-    not fit is shortened, then counted in ``left_out``. ``rewards``: of the turns that train.
+    Responses of one round with the same verdict share an entry, which shows one of them. Many texts
+    are shown shorter; rounds and responses above ``_MAX_ENTRIES`` are counted in ``left_out``.
+    ``rewards``: of the turns that train.
     """
-    entries, text = _entries(rounds, rewards), ""
-    for halvings in itertools.count():
-        num_kept, limit = _MAX_RESPONSES >> halvings, max(text_bytes >> halvings, _MIN_TEXT_BYTES)
-        sample: dict[str, Any] = {
-            "kind": problem.kind,
-            "data_source": excerpt(problem.data_source, _SHORT_BYTES),
-            "problem": excerpt(problem.text, limit),
-            "answer": excerpt(problem.answer, limit),
-            "rounds": [
-                {
-                    "prompt": each.request.prompt.kind,
-                    "level": each.level,
-                    "hint_status": each.hint_status,
-                    "hint": excerpt(each.hint, limit),
-                }
-                for each in rounds[:num_kept]
-            ],
-            "responses": entries[:num_kept],
-            "left_out": max(len(entries) - num_kept, 0) + max(len(rounds) - num_kept, 0),
-        }
-        for entry in sample["responses"]:
-            turn = rounds[entry["round"]].turns[entry["rows"][0]]
-            entry["response"] = excerpt(turn.response.text, limit)
-        text = json.dumps(sample)
-        if len(text) < MAX_SAMPLE_BYTES - 1000:  # the driver adds its own fields
-            break
-    return zlib.compress(text.encode("ascii"), 1)
-
-
-def unpack_sample(packed: bytes) -> dict[str, Any]:
-    """Return what :func:`pack_sample` packed."""
-    return json.loads(zlib.decompress(packed))
+    entries = _entries(rounds, rewards)
+    kept, shown = rounds[:_MAX_ENTRIES], entries[:_MAX_ENTRIES]
+    limit = max(min(text_bytes, _MAX_BYTES // (2 + len(kept) + len(shown))), _MIN_TEXT_BYTES)
+    for entry in shown:
+        turn = rounds[entry["round"]].turns[entry["rows"][0]]
+        entry["response"] = excerpt(turn.response.text, limit)
+    sample = {
+        "kind": problem.kind,
+        "data_source": excerpt(problem.data_source, _SHORT_BYTES),
+        "problem": excerpt(problem.text, limit),
+        "answer": excerpt(problem.answer, limit),
+        "rounds": [
+            {
+                "prompt": each.request.prompt.kind,
+                "level": each.level,
+                "hint_status": each.hint_status,
+                "hint": excerpt(each.hint, limit),
+            }
+            for each in kept
+        ],
+        "responses": shown,
+        "left_out": len(entries) - len(shown) + len(rounds) - len(kept),
+    }
+    return json.dumps(sample).encode()
 
 
 def excerpt(text: str, max_bytes: int) -> str:
@@ -129,14 +120,12 @@ def excerpt(text: str, max_bytes: int) -> str:
 
     The end gets three quarters: the answer is there. Half of a surrogate pair becomes ``?``.
     """
-    if len(text) <= max_bytes:
-        raw = text.encode("utf-8", "replace")
-        if len(raw) <= max_bytes:
-            return raw.decode("utf-8")
+    raw = text.encode("utf-8", "replace")
+    if len(raw) <= max_bytes:
+        return raw.decode()
     room = max_bytes - len(_MARK) - 8
-    begin, end = room // 4, room - room // 4
-    head = text[:begin].encode("utf-8", "replace")[:begin].decode("utf-8", "ignore")
-    tail = text[-end:].encode("utf-8", "replace")[-end:].decode("utf-8", "ignore")
+    head = raw[: room // 4].decode("utf-8", "ignore")
+    tail = raw[room // 4 - room :].decode("utf-8", "ignore")
     return head + _MARK.format(len(text) - len(head) - len(tail)) + tail
 
 

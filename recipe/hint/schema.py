@@ -56,10 +56,6 @@ class Response:
     is_given: bool = False
 
 
-# The tracker keeps a level in one byte; 255 means "never solved".
-MAX_LEVELS = 254
-
-
 @dataclass(frozen=True, slots=True)
 class ProblemState:
     """What the tracker keeps of one problem, and the coordinates of its next prompt rollout.

@@ -160,7 +160,7 @@ def test_the_metrics_of_a_step_count_the_records_of_all_its_updates(monkeypatch)
     )
     trainer = SEPARATE.__new__(SEPARATE)
     trainer.config = OmegaConf.create({"data": {"train_batch_size": 3}})
-    trainer._method = SimpleNamespace(max_level=3, metrics=dict)
+    trainer._method = SimpleNamespace(max_level=3)
     trainer.tracker = SimpleNamespace(metrics=lambda: {"seen": 5.0})
     trainer.global_steps = 7
     sampled = []

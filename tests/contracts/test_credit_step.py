@@ -7,10 +7,9 @@ from credit_trainer import Trainer, score
 from verl.trainer.ppo.v1 import PPOTrainerSync
 
 from recipe.hint.adapter.critic import turn_value_loss
-from recipe.hint.methods.archer import Archer, ArcherSettings
 from recipe.hint.methods.grpo import Grpo
 
-LITE = Archer(settings=ArcherSettings(variant="lite"))
+WITH_CRITIC = score(baseline="value")
 
 
 class Critic:
@@ -22,7 +21,7 @@ class Critic:
         self.loss = loss
 
 
-@pytest.mark.parametrize(("method", "is_ours"), [(LITE, True), (Grpo(), False)])
+@pytest.mark.parametrize(("method", "is_ours"), [(WITH_CRITIC, True), (Grpo(), False)])
 def test_verls_critic_gets_the_loss_of_turns_for_a_method_with_its_own_credit_alone(
     monkeypatch, method, is_ours
 ):

@@ -12,7 +12,7 @@ from verl.trainer.ppo.utils import need_reference_policy
 from recipe.hint.adapter.credit import with_spread_padding
 from recipe.hint.adapter.models import ask_for_models
 from recipe.hint.credit.base import Credit
-from recipe.hint.methods.archer import Archer, ArcherSettings
+from recipe.hint.methods.archer import Archer
 from recipe.hint.methods.base import Needs
 from recipe.hint.methods.grpo import Grpo
 from recipe.hint.methods.luffy import Luffy
@@ -50,14 +50,14 @@ def test_verls_metrics_of_the_critic_see_the_one_value_that_means_something(monk
 
 def test_a_conversation_that_was_dropped_teaches_the_critic_nothing(monkeypatch):
     """Its target is its own value: what its turns would have earned is unknown."""
-    method = Archer(settings=ArcherSettings(variant="lite"))
+    method = score(solver_credit="joint", baseline="value")
     queue, batch = filled(monkeypatch, method, [{0: [0, 0], 1: [2, 2]}])
     for number, key in enumerate(batch.keys):
         length = len(queue.rows[key]["responses"])
         queue.rows[key]["values"] = torch.tensor([number / 4] * length)
     Trainer(method, prompts=1, mini=1)._compute_advantage(batch, {})
     targets = [set(queue.rows[key]["returns"].tolist()) for key in batch.keys]
-    assert targets == [{0.0}, {0.25}, {0.5}, {0.75}]
+    assert targets == [{0.0}, {0.25}]
 
 
 def test_padding_rows_have_no_advantage_and_no_part_in_a_baseline(monkeypatch):

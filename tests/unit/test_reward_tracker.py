@@ -123,20 +123,13 @@ def test_a_prompt_that_is_sent_again_keeps_its_place_in_the_schedule():
 
 
 def test_one_right_response_of_ten_is_an_accuracy_of_a_tenth():
-    # In 4 bytes 0.1 would be 0.10000000149, above a threshold of 0.1.
     tracker = tracker_of(record(groups=[(0, [1] + [0] * 9)]))
     assert tracker.state("p").accuracy == 0.1
 
 
-def test_more_problems_than_there_was_room_for_begin_as_the_first_ones_did():
-    tracker = tracker_of(*(record(str(number), groups=[(0, [0, 0])]) for number in range(65)))
-    assert tracker.metrics()["pct_never_solved"] == 100.0
-
-
-def test_a_state_that_does_not_fit_is_refused_and_changes_nothing():
+def test_a_state_of_another_version_is_refused_and_changes_nothing():
     kept = tracker_of(record("c", groups=[(3, [1])]))
     saved = tracker_of(record("a", groups=[(2, [1])])).state_dict()
-    for change in ({"version": np.int64(3)}, {"level": np.array([1, 2], np.uint8)}):
-        with pytest.raises(ValueError, match="tracker state"):
-            kept.load_state_dict(saved | change)
+    with pytest.raises(ValueError, match="tracker state"):
+        kept.load_state_dict(saved | {"version": np.int64(3)})
     assert kept.state("c").level == 3

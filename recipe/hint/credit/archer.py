@@ -51,27 +51,17 @@ def next_rows(rows: Sequence[CreditRow]) -> np.ndarray:
     return following
 
 
-def turn_gae(
-    rewards_N: np.ndarray, values_N: np.ndarray, following_N: np.ndarray, gamma: float, lam: float
-) -> np.ndarray:
-    """Return advantages over turns by generalised advantage estimation, shape ``(N,)``.
+def returns_to_go(rewards_N: np.ndarray, following_N: np.ndarray, gamma: float) -> np.ndarray:
+    """Return each turn's reward and the discounted ones after it, shape ``(N,)``.
 
-    A turn is one action: delta_t = r_t + gamma V(s_{t+1}) - V(s_t), and
-    A_t = delta_t + gamma lam A_{t+1}. With ``lam=1`` any V leaves the expected gradient as it is;
-    below 1 it does only where V is exact. ``values_N + advantages`` is what V regresses on.
     ``following_N`` is from :func:`next_rows`.
-
-    Source: Schulman et al. 2015, arXiv:1506.02438, with a turn in place of a token.
     """
 
-    def advantage(row: int) -> float:
+    def to_go(row: int) -> float:
         after = following_N[row]
-        if after == LAST:
-            return rewards_N[row] - values_N[row]
-        delta = rewards_N[row] + gamma * values_N[after] - values_N[row]
-        return delta + gamma * lam * advantage(after)
+        return rewards_N[row] + (0.0 if after == LAST else gamma * to_go(after))
 
-    return np.array([advantage(row) for row in range(len(rewards_N))], dtype=np.float64)
+    return np.array([to_go(row) for row in range(len(rewards_N))], dtype=np.float64)
 
 
 def q_targets(

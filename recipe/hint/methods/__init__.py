@@ -45,20 +45,15 @@ def _declared_methods() -> dict[str, type[Method]]:
     """Return the methods that other installed packages declare, by ``trainer.method``.
 
     Raises:
-        ConfigError: If one cannot be imported, is not a method, or has a name that is taken.
+        ConfigError: If one is not a method, or has a name that is taken.
     """
-    found: dict[str, type[Method]] = {}
-    for point in entry_points(group=ENTRY_POINTS):
-        what = f"the entry point {point.name} = {point.value} of {ENTRY_POINTS}"
-        try:
-            cls = point.load()
-        except Exception as error:
-            raise ConfigError(f"{what} cannot be imported: {error!r}; repair it") from error
-        if not (isinstance(cls, type) and issubclass(cls, Method)):
-            raise ConfigError(f"{what} is {cls!r}; expected a subclass of Method")
-        if point.name in METHODS or point.name in found:
-            raise ConfigError(f"{what}: the name is taken; choose another")
-        found[point.name] = cls
+    found = {point.name: point.load() for point in entry_points(group=ENTRY_POINTS)}
+    for name, cls in found.items():
+        if name in METHODS or not (isinstance(cls, type) and issubclass(cls, Method)):
+            raise ConfigError(
+                f"the entry point {name} of {ENTRY_POINTS} is {cls!r}; expected a subclass of "
+                f"Method, under a name that is not taken"
+            )
     return found
 
 

@@ -12,11 +12,11 @@ from pydantic import Field
 from recipe.hint.credit.archer import (
     UtteranceCriticSettings,
     next_rows,
-    turn_gae,
+    returns_to_go,
     utterance_advantages,
 )
 from recipe.hint.credit.base import Credit
-from recipe.hint.credit.baselines import rewards_of, state_values
+from recipe.hint.credit.baselines import rewards_of
 from recipe.hint.credit.rows import CreditRow
 from recipe.hint.methods.base import Coefficient, Count, Method, MethodSettings, Needs, Share
 from recipe.hint.methods.prompts import Revise
@@ -31,13 +31,11 @@ class ArcherSettings(MethodSettings):
 
     Attributes:
         variant: ``full``: two turns, double Q and V, slow target and replay. ``bandit``: the same
-            critic on one turn, which makes it regression on the reward. ``lite``: two turns with
-            turn-level GAE on verl's critic: no Q, no replay, not ArCHer.
+            critic on one turn, which makes it regression on the reward.
         rewards_first: Whether the first turn earns its own accuracy; otherwise only the last one
             earns.
         kl_coef: KL coefficient of every turn; the original has none.
         gamma: Discount per turn.
-        lam: Trace decay of ``lite``.
         tau: Share of the new weights that the slow target takes over after each update.
         updates: Updates of the critic per training step.
         batch_size: Transitions of one update.
@@ -46,33 +44,15 @@ class ArcherSettings(MethodSettings):
             policy's. A number from 0.5 to below 1: from replayed ones, towards the best of them.
     """
 
-    variant: Literal["full", "bandit", "lite"] = "full"
+    variant: Literal["full", "bandit"] = "full"
     rewards_first: bool = False
     kl_coef: Coefficient = 0.0
     gamma: Share = 0.95
-    lam: Share = 0.95
     tau: Annotated[float, Field(gt=0, le=1)] = 0.1  # at 0 the target would never move
     updates: Count = 8
     batch_size: Count = 64
     capacity: Count = 100_000
     expectile: Annotated[float, Field(ge=0.5, lt=1)] | None = None
-
-
-@dataclass(frozen=True)
-class TurnGae(Credit):
-    """GAE over the turns, on verl's critic."""
-
-    gamma: float
-    lam: float
-
-    def advantages(self, rows: Sequence[CreditRow]) -> np.ndarray:
-        """Return the advantages, shape (N,)."""
-        following_N = next_rows(rows)
-        return turn_gae(rewards_of(rows), state_values(rows), following_N, self.gamma, self.lam)
-
-    def value_targets(self, rows: Sequence[CreditRow]) -> np.ndarray:
-        """Return the lambda-returns, shape (N,)."""
-        return state_values(rows) + self.advantages(rows)
 
 
 @dataclass(frozen=True)
@@ -94,7 +74,7 @@ class UtteranceCredit(Credit):
 
         They only measure V: the critic computes its own targets.
         """
-        return turn_gae(rewards_of(rows), np.zeros(len(rows)), next_rows(rows), self.gamma, 1.0)
+        return returns_to_go(rewards_of(rows), next_rows(rows), self.gamma)
 
 
 class Archer(Method):
@@ -110,16 +90,12 @@ class Archer(Method):
     def __init__(self, **given: Any) -> None:
         super().__init__(**given)
         settings = self.settings
-        is_lite = settings.variant == "lite"
-        self.credit = (
-            TurnGae(settings.gamma, settings.lam) if is_lite else UtteranceCredit(settings.gamma)
-        )
+        self.credit = UtteranceCredit(settings.gamma)
         names = [each.name for each in fields(UtteranceCriticSettings)]
         critic = UtteranceCriticSettings(**{name: getattr(settings, name) for name in names})
         self.needs = Needs(
             reference=settings.kl_coef > 0,
-            turn_critic=is_lite,
-            utterance_critic=None if is_lite else critic,
+            utterance_critic=critic,
             group=False,  # the baseline is the critic's value
         )
 

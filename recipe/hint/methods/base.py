@@ -165,10 +165,6 @@ class Method:
                 f"what follows; lower it, or raise trainer.total_training_steps"
             )
 
-    def metrics(self) -> dict[str, float]:
-        """Return constants to log at every step, names relative to ``hint/``."""
-        return {}
-
     def train_round(self, rounds: Sequence[Round], index: int) -> Train:
         """Return the decision to train on all turns of a round."""
         turns = rounds[index].turns

@@ -59,10 +59,3 @@ class SageLight(Method):
         """Return the level that the last accuracy asks for."""
         level = next_level(state.level, state.accuracy, self.max_level, self.settings)
         return Sample(at_level(level))
-
-    def metrics(self) -> dict[str, float]:
-        """Return the thresholds."""
-        return {
-            "accuracy_min_threshold": self.settings.hint_accuracy_min_threshold,
-            "accuracy_max_threshold": self.settings.hint_accuracy_max_threshold,
-        }

@@ -12,7 +12,7 @@ from recipe.hint.credit.archer import (
     expectile_weights,
     next_rows,
     q_targets,
-    turn_gae,
+    returns_to_go,
     utterance_advantages,
 )
 from recipe.hint.credit.base import Credit, TokenStats, credit_metrics
@@ -138,24 +138,10 @@ def test_the_turns_of_a_conversation_follow_each_other_in_any_order_of_rows():
         next_rows([row(turn=0), row(turn=1), row(turn=1)])
 
 
-def test_gae_over_two_turns():
+def test_returns_of_two_turns():
     rows = [row(0.0, turn=0), row(1.0, turn=1), row(0.5, session=1, turn=0)]
-    rewards, values = np.array([0.0, 1.0, 0.5]), np.array([0.4, 0.6, 0.2])
-    # Turn 2: 1 - 0.6 = 0.4. Turn 1: 0 + 0.9 x 0.6 - 0.4 + 0.45 x 0.4 = 0.14 + 0.18 = 0.32.
-    # The other conversation has one turn: 0.5 - 0.2.
-    found = turn_gae(rewards, values, next_rows(rows), gamma=0.9, lam=0.5)
-    assert found.tolist() == pytest.approx([0.32, 0.4, 0.3])
-    # With lambda 1 it is the discounted return minus the value: 0.9 x 1 - 0.4.
-    found = turn_gae(rewards, values, next_rows(rows), gamma=0.9, lam=1.0)
-    assert found.tolist() == pytest.approx([0.5, 0.4, 0.3])
-
-
-def test_lite_regresses_on_its_lambda_returns():
-    rows = [row(0.0, turn=0, value=0.5), row(1.0, turn=1, value=0.8)]
-    lite = Archer(settings=ArcherSettings(variant="lite", gamma=0.9, lam=0.5))
-    # The last: 1 - 0.8 = 0.2. The first: 0.9 * 0.8 - 0.5 + 0.9 * 0.5 * 0.2 = 0.31.
-    assert lite.credit.advantages(rows).tolist() == pytest.approx([0.31, 0.2])
-    assert lite.credit.value_targets(rows).tolist() == pytest.approx([0.81, 1.0])
+    found = returns_to_go(np.array([0.0, 1.0, 0.5]), next_rows(rows), gamma=0.9)
+    assert found.tolist() == pytest.approx([0.9, 1.0, 0.5])
 
 
 def test_a_feedback_earns_the_mean_value_of_the_states_that_it_leads_to():

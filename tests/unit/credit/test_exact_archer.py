@@ -89,15 +89,3 @@ def test_a_bandit_ascends_what_its_critic_says_of_single_answers():
         outside=heads(lambda conversation, word: (THREE.scores[word],) * 2, arbitrary),
     )
     assert is_ascended(update, policy, policy.mean(bare(), THREE.scores.__getitem__))
-
-
-def test_lite_at_lambda_one_is_exact_with_any_v():
-    policy = Policy(THREE)
-    method = archer(variant="lite", gamma=1.0, lam=1.0, rewards_first=True)
-
-    def critic(conversation, word):
-        return {"value": arbitrary(conversation)[0]}
-
-    update = own_update(method, policy, outside=critic)
-    both = policy.mean(bare(), lambda z: THREE.scores[z] + after(policy, z))
-    assert is_ascended(update, policy, both)

@@ -4,14 +4,14 @@ Notation: z the first response, y the second, x the problem, x2(z) the conversat
 response of one token ends the conversation. A mean is over conversations.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from enumerated import THREE, Policy, bare, revised
-from updates import is_ascended, largest, largest_difference, own_update
+from updates import is_ascended, largest, own_update
 
-from recipe.hint.credit.archer import next_rows, turn_gae
+from recipe.hint.credit.archer import next_rows, returns_to_go
 from recipe.hint.credit.base import Credit
 from recipe.hint.credit.baselines import minus_baseline, rewards_of
 from recipe.hint.methods.base import Method
@@ -42,7 +42,7 @@ class ReturnsToGo(Stopping):
     """What is still to come, minus the mean of that over the others that got to the same turn."""
 
     def advantages(self, rows):
-        returns_N = turn_gae(rewards_of(rows), np.zeros(len(rows)), next_rows(rows), 1.0, 1.0)
+        returns_N = returns_to_go(rewards_of(rows), next_rows(rows), 1.0)
         rows = [replace(row, reward=value) for row, value in zip(rows, returns_N, strict=True)]
         return minus_baseline(rows)
 
@@ -52,7 +52,7 @@ class SumOfCentredTurns(Stopping):
 
     def advantages(self, rows):
         centred_N = minus_baseline(rows)
-        return turn_gae(centred_N, np.zeros(len(rows)), next_rows(rows), 1.0, 1.0)
+        return returns_to_go(centred_N, next_rows(rows), 1.0)
 
 
 def total_reward(policy):
@@ -153,54 +153,3 @@ def test_a_value_that_sees_the_response_takes_its_own_gradient_away():
     bias = seen(bare()) + policy.over(bare(), lambda z: seen(revised(z)) if len(z) > 1 else 0.0)
     assert is_ascended(update, policy, last_reward(policy) - bias)
     assert largest(policy.gradient(bias)) > 0.1
-
-
-# -- turn-level GAE -------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Traces:
-    gamma: float
-    lam: float
-
-
-class Gae(Stopping):
-    """Each turn's own accuracy, traced over turns."""
-
-    settings_cls = Traces
-
-    def advantages(self, rows):
-        values_N = np.array([row.value for row in rows])
-        following_N = next_rows(rows)
-        return turn_gae(
-            rewards_of(rows), values_N, following_N, self.settings.gamma, self.settings.lam
-        )
-
-
-@pytest.mark.parametrize(("gamma", "lam"), [(1.0, 1.0), (0.9, 1.0), (0.9, 0.5), (1.0, 0.0)])
-def test_turn_level_gae_ascends_the_lambda_return_of_the_critics_own_values(gamma, lam):
-    # For z: r1 + gamma (lam r2 + (1 - lam) V(x2)), so V matters below lam = 1; for y: r2, without
-    # the discount that its turn would have in E[r1 + gamma r2].
-    policy = Policy(THREE)
-    update = own_update(
-        Gae(settings=Traces(gamma, lam)),
-        policy,
-        outside=lambda conversation, word: {"value": arbitrary(conversation)},
-    )
-
-    def first(z):
-        if len(z) == 1:
-            return THREE.scores[z]
-        after = policy.mean(revised(z), lambda y: THREE.scores[y]).item()
-        bootstrap = lam * after + (1 - lam) * arbitrary(revised(z))
-        return THREE.scores[z] + gamma * bootstrap
-
-    def second(z):
-        if len(z) == 1:
-            return 0.0
-        return policy.mean(revised(z), lambda y: THREE.scores[y])
-
-    objective = policy.mean(bare(), first) + policy.over(bare(), second)
-    assert is_ascended(update, policy, objective)
-    exact = largest_difference(update, policy.gradient(total_reward(policy)))
-    assert (exact < 1e-9) == ((gamma, lam) == (1.0, 1.0))
