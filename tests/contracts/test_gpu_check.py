@@ -2,25 +2,25 @@
 
 import pytest
 import torch
+from gpu_parts import PARTS, command
 from omegaconf import open_dict
 
 from recipe.hint.adapter import models
 from recipe.hint.adapter.preflight.run import preflight
 from recipe.hint.command import split_command
-from recipe.study import gpu_check
 from recipe.study.bench import split_arguments
 from recipe.study.evaluate import apply_evaluation_mode, preflight_evaluation
 
 pytestmark = pytest.mark.slow
 
 
-@pytest.mark.parametrize("part", gpu_check.PARTS)
+@pytest.mark.parametrize("part", PARTS)
 def test_a_part_asks_for_nothing_that_is_refused(part, composed, monkeypatch, tmp_path):
     # A machine with two devices and flash-attn.
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
     monkeypatch.setattr(models, "flash_attn_missing", lambda: None)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
-    _, _, *argv = gpu_check.command(part, "cuda", tmp_path)
+    _, _, *argv = command(part, "cuda", tmp_path)
     if part == "arms":
         argv, bench = split_arguments(argv)
         argv += bench.settings("sage", tmp_path)

@@ -51,7 +51,7 @@ def test_a_wrong_argument_is_told_in_one_line(program, capsys):
         assert capsys.readouterr().err.count("\n") == 1
 
 
-@pytest.mark.parametrize("program", ["export", "gpu_check", "grade", "prepare", "report", "tiny"])
+@pytest.mark.parametrize("program", ["export", "grade", "prepare", "report", "tiny"])
 def test_an_interrupted_command_ends_with_one_line(program, monkeypatch, capsys):
     def interrupted(*_):
         raise KeyboardInterrupt

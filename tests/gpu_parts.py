@@ -1,0 +1,70 @@
+"""The runs that check a GPU machine (configs/gpu_check.yaml), and what each must show."""
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+
+from recipe import PROGRAMS, REPOSITORY
+from recipe.run.children import end_children, start_child
+from recipe.run.run_folder import accuracies, read_rows
+from recipe.run.typed import read_yaml
+from recipe.study.runs import SECONDS, VLLM_DIFFERENCE, compare_records
+
+PARTS = read_yaml((REPOSITORY / "configs/gpu_check.yaml").read_text(encoding="utf-8"))["parts"]
+
+
+def command(name, device, folder):
+    """The command of a part; ``device`` is ``cuda``, or ``cpu`` in its place."""
+    part, preset = PARTS[name], "laptop" if device == "cpu" else "gpu1_tiny"
+    script = str(PROGRAMS / part.get("script", "main_hint.py"))
+    given = [f"hardware={preset}", f"hint.run_dir={folder / name}"]
+    for each in [*joined(part["settings"]), *part.get(device, ())]:
+        # Those of keys that only the CPU's preset has already need no plus sign there.
+        given.append((each.lstrip("+") if device == "cpu" else each).format(folder=folder))
+    return [sys.executable, script, *given]
+
+
+def joined(settings):
+    return sum(([each] if isinstance(each, str) else joined(each) for each in settings), [])
+
+
+def run(name, device, folder, limit_s=1800):
+    """Run a part to its end, with what it is to go on from before."""
+    part, arguments = PARTS[name], command(name, device, folder)
+    env = {**os.environ, **part.get("env", {})}
+    for more in ([part["first"]] if "first" in part else []) + [[]]:
+        process = start_child([*arguments, *more], env=env, cwd=REPOSITORY)
+        try:
+            code = process.wait(limit_s)
+        except subprocess.TimeoutExpired:
+            code = f"none within {limit_s} s"
+        finally:
+            end_children([process])
+        assert code == 0, f"exit code {code} of {name}, in {folder / name}"
+
+
+def numbers_of(name, device, folder):
+    """What a part that has run shows; an assertion says what it must."""
+    own, part, numbers = folder / name, PARTS[name], {}
+    if name == "evaluation":
+        found = json.loads((own / "evaluation/results.json").read_bytes())["benchmarks"]
+        return {source: each["avg"] for source, each in found.items()}
+    if name == "arms":
+        found = json.loads((own / "bench.json").read_bytes())["arms"]
+        return {f"{arm} step s": each["step_s"] for arm, each in found.items()}
+    if "as_reference" in part:
+        same = compare_records(folder / "reference", own)
+        numbers["equal prompts"] = f"{same.num_equal} of {same.num_prompts}"
+        # On a GPU sums in another order may change a token.
+        assert device != "cpu" or same.num_equal == same.num_prompts, same
+    rows = list(read_rows(own / "metrics.jsonl"))
+    for row in rows:
+        numbers |= {f"{source} after {row['step']}": of for source, of in accuracies(row).items()}
+    steps = [row for row in rows if VLLM_DIFFERENCE in row]
+    mean = statistics.fmean(row[VLLM_DIFFERENCE] for row in steps)
+    assert mean <= part.get("max_mean", 1.0), f"mean difference {mean:.1e}: the weights differ"
+    largest = max(row["training/rollout_probs_diff_max"] for row in steps)
+    step_s = statistics.fmean([row[SECONDS] for row in steps[1:]] or [0.0])
+    return numbers | {"mean": mean, "largest": largest, "step s": step_s}
