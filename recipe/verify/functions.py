@@ -15,7 +15,6 @@ import json
 import math
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -29,30 +28,15 @@ _VERLS = ("data_source", "solution_str", "ground_truth", "extra_info")  # verl's
 _TURNS: dict[str, Any] = {"num_turns": 2, "rollout_reward_scores": {}}
 
 
-@dataclass(frozen=True, slots=True)
-class Overlong:
-    """Soft punishment of over-long responses, added to what a response trains with.
+def overlong_penalty(num_tokens: int, max_tokens: int, buffer_tokens: int, factor: float) -> float:
+    """Return the soft punishment of an over-long response, to be added to what it trains with.
 
     Source: DAPO (Yu et al. 2025, arXiv:2503.14476, eq. 13), as verl's reward manager ``dapo`` has
     it. Nothing up to ``max_tokens - buffer_tokens``; from there it grows in a straight line, and is
     ``-factor`` at ``max_tokens``.
     """
-
-    max_tokens: int
-    buffer_tokens: int
-    factor: float
-
-    def __post_init__(self) -> None:
-        if not 0 < self.buffer_tokens <= self.max_tokens:
-            raise ConfigError(
-                f"reward.reward_kwargs.overlong_buffer_cfg.len={self.buffer_tokens} must be above "
-                f"0 and at most reward.reward_kwargs.max_resp_len={self.max_tokens}"
-            )
-
-    def penalty(self, num_tokens: int) -> float:
-        """Return what to add to the reward, at most 0."""
-        excess = num_tokens - (self.max_tokens - self.buffer_tokens)
-        return min(-excess / self.buffer_tokens * self.factor, 0.0)
+    excess = num_tokens - (max_tokens - buffer_tokens)
+    return min(-excess / buffer_tokens * factor, 0.0)
 
 
 @functools.cache

@@ -105,5 +105,5 @@ def test_the_penalty_of_every_length_is_verls(path, length, factor):
     overlong = overlong_of(config)
     for num_tokens in range(1, LENGTH + 1):
         expected = float(verl_result(config, num_tokens)["reward_score"]) - 0.5 * num_tokens
-        assert overlong.penalty(num_tokens) == pytest.approx(expected, abs=1e-6)
-    assert overlong.penalty(LENGTH) == -factor
+        assert overlong(num_tokens) == pytest.approx(expected, abs=1e-6)
+    assert overlong(LENGTH) == -factor

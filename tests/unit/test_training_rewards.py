@@ -12,7 +12,7 @@ from recipe.hint.methods.ghpo import Ghpo, GhpoSettings
 from recipe.hint.methods.sage import Sage
 from recipe.hint.schema import Response
 from recipe.problems.schema import problem_from_row
-from recipe.verify.functions import Overlong
+from recipe.verify.functions import overlong_penalty
 from recipe.verify.schema import Verdict
 
 
@@ -79,7 +79,8 @@ def judged(overlong, *pairs, item=None):
 
 def test_the_overlong_penalty_changes_what_trains_and_no_accuracy():
     right, own = Verdict(1.0, "correct"), Verdict(0.0, "wrong", reward=3.0)
-    verdicts, _ = judged(Overlong(100, 20, 1.0), (80, right), (90, right), (100, own))
+    pairs = (80, right), (90, right), (100, own)
+    verdicts, _ = judged(lambda num: overlong_penalty(num, 100, 20, 1.0), *pairs)
     # 20 tokens of buffer: 0/20, 10/20 and 20/20 of the factor
     assert [verdict.train_reward for verdict in verdicts] == [1.0, 0.5, 2.0]
     assert [verdict.score for verdict in verdicts] == [1.0, 1.0, 0.0]

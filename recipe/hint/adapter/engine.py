@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -22,7 +22,6 @@ from recipe.problems.schema import Problem
 from recipe.run.config import rollout_devices, world_size
 from recipe.run.environment import log_to_stderr
 from recipe.verify.answer import formats_asked_for
-from recipe.verify.functions import Overlong
 from recipe.verify.schema import Item, Verdict
 
 
@@ -37,7 +36,7 @@ class VllmEngine(Engine):
         *,
         response_sampling: Sampling,
         hint_sampling: Sampling | None = None,
-        overlong: Overlong | None = None,
+        overlong: Callable[[int], float] | None = None,
     ) -> None:
         self._client, self._renderer, self.grader = client, renderer, grader
         self._response_sampling, self._hint_sampling = response_sampling, hint_sampling
@@ -103,7 +102,7 @@ class VllmEngine(Engine):
         verdicts_G = await self.grader.grade_many(items, [problem.id] * len(items))
         if self._overlong is None:
             return verdicts_G
-        penalties_G = [self._overlong.penalty(len(each.token_ids_T)) for each in responses_G]
+        penalties_G = [self._overlong(len(each.token_ids_T)) for each in responses_G]
         return [
             replace(verdict, reward=verdict.train_reward + penalty)
             for verdict, penalty in zip(verdicts_G, penalties_G, strict=True)

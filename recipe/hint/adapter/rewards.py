@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import fields
 
 from omegaconf import DictConfig, OmegaConf
@@ -9,7 +10,7 @@ from omegaconf import DictConfig, OmegaConf
 from recipe.hint.settings import VerifySettings
 from recipe.run.config import FUNCTION, KWARGS
 from recipe.run.errors import ConfigError
-from recipe.verify.functions import Overlong
+from recipe.verify.functions import overlong_penalty
 from recipe.verify.options import GradeOptions
 from recipe.verify.pool import VerifierPool
 
@@ -36,16 +37,18 @@ def build_grader(settings: VerifySettings, config: DictConfig) -> VerifierPool:
     )
 
 
-def overlong_of(config: DictConfig) -> Overlong | None:
+def overlong_of(config: DictConfig) -> Callable[[int], float] | None:
     """Return the over-long penalty, if ``reward.reward_manager.name=dapo`` asks for it."""
     node = OmegaConf.select(config, f"{KWARGS}.overlong_buffer_cfg")
     if node is None or not node.get("enable"):
         return None
     longest = OmegaConf.select(config, f"{KWARGS}.max_resp_len")
     given = (longest, node.get("len"), node.get("penalty_factor"))
-    if OmegaConf.select(config, MANAGER) != "dapo" or None in given:
+    is_dapo = OmegaConf.select(config, MANAGER) == "dapo" and None not in given
+    if not is_dapo or not 0 < given[1] <= longest:
         raise ConfigError(
             f"{KWARGS}.overlong_buffer_cfg.enable=true is read by {MANAGER}=dapo only, with "
-            f"{KWARGS}.max_resp_len, overlong_buffer_cfg.len and .penalty_factor; set them"
+            f"{KWARGS}.max_resp_len, overlong_buffer_cfg.len and .penalty_factor; "
+            "set them, len above 0 and at most max_resp_len"
         )
-    return Overlong(*given)
+    return lambda num_tokens: overlong_penalty(num_tokens, *given)

@@ -13,16 +13,13 @@ import json
 import os
 import sys
 from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from recipe.verify.programs import tests as written
 from recipe.verify.programs.candidate import Channel, PeerEnded, Unsupported, decode, encode
 from recipe.verify.programs.sandbox import attempt, confine_self
 from recipe.verify.programs.tests import Tests, Unrunnable
-
-TYPE_CHECKING = False  # as typing.TYPE_CHECKING, without the import
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from typing import Any
 
 ENDED = "ended"
 _MAX_DETAIL_CHARS = 1000

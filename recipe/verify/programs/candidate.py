@@ -12,12 +12,9 @@ import json
 import sys
 import types
 from _sitebuiltins import Quitter
+from typing import Any
 
 from recipe.verify.programs.sandbox import attempt, confine_self
-
-TYPE_CHECKING = False  # as typing.TYPE_CHECKING, without the import
-if TYPE_CHECKING:
-    from typing import Any
 
 _MAX_LINE_BYTES = 16 << 20
 _MAX_DEPTH = 100

@@ -17,11 +17,8 @@ import os
 import resource
 import struct
 import sys
-
-TYPE_CHECKING = False  # as typing.TYPE_CHECKING, without the import
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
+from collections.abc import Callable
+from typing import Any
 
 _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_GET_SECCOMP, _PR_SET_SECCOMP = 1, 4, 21, 22
 _PR_SET_NO_NEW_PRIVS = 38

@@ -12,10 +12,7 @@ import builtins
 import functools
 import re
 import sys
-
-TYPE_CHECKING = False  # as typing.TYPE_CHECKING, without the import
-if TYPE_CHECKING:
-    from typing import Any
+from typing import Any
 
 # A function, or a method of an object that its call makes: ``Solution().twoSum``.
 _CALLED = re.compile(r"[A-Za-z_]\w*(?:\(\))?(?:\.[A-Za-z_]\w*)*")
