@@ -140,7 +140,9 @@ def write_rows(rows: Iterable[Mapping[str, Any]], path: str | Path) -> None:
     for name in [*SCHEMA.names, *sorted({name for row in rows for name in row} - {*SCHEMA.names})]:
         values = [row.get(name) for row in rows]
         kind: Any = SCHEMA.field(name).type if name in SCHEMA.names else None
-        kind = None if isinstance(kind, pa.StructType) else kind  # these may have more fields
+        if isinstance(kind, pa.StructType):
+            fields = {each for value in values if isinstance(value, Mapping) for each in value}
+            kind = kind if len(fields) <= len(kind) else None  # more than the contract's
         try:
             columns[name] = pa.array(values, kind)
         except (pa.ArrowException, OverflowError, UnicodeEncodeError) as error:
