@@ -13,7 +13,6 @@ from recipe.hint.methods import METHODS
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("config_paths")]
 
-LONG = pytest.mark.long
 MAIN = REPOSITORY / "recipe/hint/main_hint.py"
 
 

@@ -7,8 +7,6 @@ from pathlib import Path
 
 import datasets
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 import torch
 import verl
@@ -22,7 +20,7 @@ from verl.utils.dataset.rl_dataset import RLHFDataset, collate_fn
 from recipe import REPOSITORY
 from recipe.hint import main_prepare
 from recipe.hint.adapter.dataset import RowDataset
-from recipe.problems.columns import MEDIA, RESERVED, make_row, read_problems
+from recipe.problems.columns import MEDIA, RESERVED, read_problems
 from recipe.problems.schema import problem_from_row
 
 ROWS = {
@@ -78,13 +76,6 @@ def test_files_of_all_kinds_and_the_embedded_problems_are_read_together(tmp_path
     problems = [problem for path in files for problem in read_problems(path)]
     assert [problem_from_row(data[n]) for n in range(len(data))] == problems
     assert [problem.kind for problem in problems[:4]] == ["maths", "choice", "program", "maths"]
-
-
-def with_columns(path, row_id, **columns):
-    row = make_row("1+1?", "2", solution="Count.", row_id=str(row_id)) | columns
-    row["extra_info"]["index"] = row_id
-    pq.write_table(pa.Table.from_pylist([row]), path)
-    return path
 
 
 @pytest.mark.parametrize("name", LAYOUTS)
