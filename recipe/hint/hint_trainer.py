@@ -8,7 +8,6 @@ import gc
 import json
 from collections import Counter
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +51,6 @@ from recipe.run.whole_file import whole_file, write_whole
 
 # Phases of the driver: what the error names, the setting of the limit, and its verb.
 _LIMITS = {
-    "backends": ("a backend of trainer.logger", "save_s", NO_ANSWER),
     "loader": ("the data loader", "answer_s", NO_ANSWER),
     "save": ("saving the checkpoint", "save_s"),
     "start": ("start-up of the trainer and the vLLM replicas", "start_s"),
@@ -87,9 +85,7 @@ class HintMixin(CreditMixin):
         self._samples_of_step: dict[str, bytes] = {}
         self._metrics_of_step: dict[str, Any] = {}
         self._sent_step, self._num_sent = -1, Counter[str]()  # problem -> prompts of that step
-        # Limits that begin in one of verl's hooks and end in another.
         self._update_limit = contextlib.ExitStack()  # `on_sample_end` to the end of `_step_once`
-        self._opening_limit = contextlib.ExitStack()  # `fit` to the assignment of `logger`
         super().__init__(config)
 
     # -- submit: a problem's state travels with its prompt --------------------------------------
@@ -229,8 +225,7 @@ class HintMixin(CreditMixin):
             liveness.add(f"agent-loop worker {number}", worker.ping.remote)
         for rank, worker in enumerate(self.actor_rollout_wg.workers):
             liveness.add(f"trainer rank {rank}", ready(worker), may_be_busy=True)
-        with liveness.watching(), self._opening_limit:
-            self._opening_limit.enter_context(self._limit("backends"))
+        with liveness.watching():
             super().fit(agent_loop_manager)
 
     def _setup(self) -> None:
@@ -315,9 +310,7 @@ class HintMixin(CreditMixin):
 
     @logger.setter
     def logger(self, tracking: Any) -> None:
-        self._opening_limit.close()
-        limit, steps = partial(self._limit, "backends"), self.total_training_steps
-        self._reporter = StepReporter(tracking, self.folder, steps, limit)
+        self._reporter = StepReporter(tracking, self.folder, self.total_training_steps)
 
 
 class HintTrainerSync(HintMixin, PPOTrainerSync):
@@ -330,18 +323,6 @@ class HintTrainerColocateAsync(HintMixin, PPOTrainerColocateAsync):
 
 class HintTrainerSeparateAsync(HintMixin, PPOTrainerSeparateAsync):
     """Rollouts on separate devices, and on the trainer's while it is idle."""
-
-    def switch_to_rollout(self, *args: Any, **kwargs: Any) -> None:
-        """Sync the trainer's own replicas and let them generate, as verl does."""
-        with self._limit("sync"):
-            parent: Any = super()  # verl's decorator hides the type of the class
-            parent.switch_to_rollout(*args, **kwargs)
-
-    def switch_to_trainer(self) -> None:
-        """Stop the trainer's own replicas, as verl does; their prompts go to the others."""
-        with self._limit("stop"):
-            parent: Any = super()
-            parent.switch_to_trainer()
 
 
 TRAINERS = {

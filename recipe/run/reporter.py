@@ -5,8 +5,6 @@ from __future__ import annotations
 import contextlib
 import sys
 import time
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -22,24 +20,16 @@ _PHASES = {
 
 
 class StepReporter:
-    """Replaces verl's ``Tracking`` and passes everything on to it, each call within ``limit()``."""
+    """Replaces verl's ``Tracking`` and passes everything on to it."""
 
-    def __init__(
-        self,
-        tracking: Any,
-        folder: RunFolder,
-        total_steps: int,
-        limit: Callable[[], AbstractContextManager[Any]] = nullcontext,
-    ) -> None:
-        self._tracking, self._folder, self._limit = tracking, folder, limit
-        self._total = total_steps
+    def __init__(self, tracking: Any, folder: RunFolder, total_steps: int) -> None:
+        self._tracking, self._folder, self._total = tracking, folder, total_steps
         self._first: tuple[int, float] | None = None  # the step before the first, and its end
 
     def log(self, data: dict[str, Any], step: int, backend: Any = None) -> None:
         """Send one step's metrics to the file, to the backends, and in short to the console."""
         self._folder.append_metrics(step, data)
-        with self._limit():
-            self._tracking.log(data=data, step=step, backend=backend)
+        self._tracking.log(data=data, step=step, backend=backend)
         for line in describe(data, f"step {step}/{self._total}", self._left(data, step)):
             self._folder.say(line)
 
@@ -53,8 +43,7 @@ class StepReporter:
 
     def finish(self, exit_code: int = 0) -> None:
         """Close the backends."""
-        with self._limit():
-            self._tracking.finish(exit_code=exit_code)
+        self._tracking.finish(exit_code=exit_code)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._tracking, name)

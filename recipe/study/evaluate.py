@@ -89,7 +89,7 @@ def apply_evaluation_mode(config: DictConfig, method: str, name: str = "evaluati
 def preflight_evaluation(config: DictConfig, argv: Sequence[str] = ()) -> list[str]:
     """Check an evaluation's settings, machine, data and model in seconds; write nothing.
 
-    ``rollout.seed`` is derived, where it is verl's. Returns lines that say what will run.
+    Returns lines that say what will run.
     """
     from recipe.hint.adapter.preflight import inputs
     from recipe.hint.adapter.preflight import run as preflight
@@ -99,7 +99,7 @@ def preflight_evaluation(config: DictConfig, argv: Sequence[str] = ()) -> list[s
     from recipe.run.devices import check_machine
     from recipe.run.resume import check_places
 
-    given, (config, settings) = config, preflight.resolved(config)
+    config, settings = preflight.resolved(config)
     method = build_method(config.trainer, settings)
     warnings = preflight.check_teacher(config, method, settings)
     inputs.check_given(config, (VAL, MODEL))
@@ -123,7 +123,6 @@ def preflight_evaluation(config: DictConfig, argv: Sequence[str] = ()) -> list[s
     inputs.check_turns(config, method, model, lengths, files[0])
     config.actor_rollout_ref.model.path = served
     check_settings_unchanged(evaluation_folder(config), evaluation_settings(config))
-    preflight.seed_engines(given, config, argv)
     val, trainer = config.actor_rollout_ref.rollout.val_kwargs, config.trainer
     total = val.n * sum(len(file.problems) for file in files)
     plays = "without hints"

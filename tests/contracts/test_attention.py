@@ -9,7 +9,7 @@ from transformers import AutoConfig, AutoModelForCausalLM
 from verl.workers.config import HFModelConfig
 
 from recipe import REPOSITORY
-from recipe.hint.adapter.models import ATTENTION, choose_attention
+from recipe.hint.adapter.models import choose_attention
 from recipe.run.errors import ConfigError
 
 MODEL = "actor_rollout_ref.model"
@@ -65,14 +65,6 @@ def test_a_model_that_caps_its_attention_takes_the_plain_one(composed, flash_att
     [line] = choose_attention(config)
     assert line.startswith("attention eager:")
     assert given(config) == "eager"
-
-
-def test_a_model_that_caps_its_attention_is_refused_with_an_attention_that_does_not(
-    composed, tmp_path
-):
-    config = composed("hardware=gpu1_tiny", capped(tmp_path), f"+{ATTENTION}=sdpa")
-    with pytest.raises(ConfigError, match="give eager"):
-        choose_attention(config)
 
 
 def test_rows_that_several_devices_share_need_flash_attn(composed, flash_attn):

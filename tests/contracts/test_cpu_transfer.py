@@ -1,7 +1,6 @@
 """Mode separate_async on the CPU: the transfer of weights, and the places of verl around it."""
 
 import asyncio
-import inspect
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from types import SimpleNamespace
@@ -13,7 +12,7 @@ from omegaconf import OmegaConf
 from torch.distributed.tensor import DeviceMesh, distribute_tensor
 from verl.checkpoint_engine import CheckpointEngine
 from verl.checkpoint_engine.base import CheckpointEngineRegistry
-from verl.trainer.ppo.v1 import PPOTrainer, PPOTrainerSeparateAsync
+from verl.trainer.ppo.v1 import PPOTrainer
 from verl.utils import fsdp_utils
 
 from recipe.hint.hint_trainer import TRAINERS
@@ -130,17 +129,6 @@ def test_weights_that_verl_saves_are_not_the_live_ones(tmp_path):
         assert model.weight.to_local().tolist() == [[1.0, 1.0]]
     finally:
         torch.distributed.destroy_process_group()
-
-
-@pytest.mark.parametrize("name", ["switch_to_rollout", "switch_to_trainer"])
-def test_every_switch_of_the_trainers_replicas_is_watched(name):
-    assert name in vars(SEPARATE)
-    hooks = (
-        PPOTrainerSeparateAsync.on_validate_begin,
-        PPOTrainerSeparateAsync._timed_switch_to_trainer,  # of on_step_begin and prepare_step
-        PPOTrainerSeparateAsync.on_step_end,
-    )
-    assert any(f"self.{name}(" in inspect.getsource(hook) for hook in hooks)
 
 
 def test_the_metrics_of_a_step_count_the_records_of_all_its_updates(monkeypatch):

@@ -4,10 +4,8 @@ import asyncio
 import inspect
 from types import SimpleNamespace
 
-import numpy as np
 import pytest
 import ray
-import torch
 import transfer_queue as tq
 from fakes import OneByOne
 from omegaconf import OmegaConf
@@ -191,42 +189,13 @@ def test_the_base_worker_keeps_what_our_constructor_reads():
 # -- the manager ----------------------------------------------------------------------------------
 
 NODES = {"rollout": {}, "model": {}}
-MINIMAL = OmegaConf.create({"actor_rollout_ref": NODES, "hint": {"watchdog": {"answer_s": 7.0}}})
+MINIMAL = OmegaConf.create({"actor_rollout_ref": NODES})
 
 
 def test_our_manager_starts_our_worker():
     chosen = HintManager(MINIMAL, None).agent_loop_workers_class
     assert isinstance(chosen, ray.actor.ActorClass)
     assert issubclass(chosen.__ray_actor_class__, HintWorker)
-
-
-@pytest.mark.parametrize("is_resumed", [False, True])
-@pytest.mark.parametrize("count, sizes", [(3, [[2], [1]]), (300, [[50, 50, 50], [50, 50, 50]])])
-def test_our_manager_sends_every_prompt_once_in_calls_of_at_most_64(
-    count, sizes, is_resumed, monkeypatch
-):
-    class Worker:
-        def __init__(self):
-            self.calls = []
-            self.generate_sequences = SimpleNamespace(remote=self.calls.append)
-
-    monkeypatch.setattr(ray, "get", lambda calls, timeout: calls)
-    manager = HintManager(MINIMAL, None)
-    manager.agent_loop_workers = [Worker(), Worker()]
-    uids = [f"u{number}" for number in range(count)]
-    batch = tu.get_tensordict({"uid": np.array(uids, dtype=object)})
-    if is_resumed:  # verl sends again what was in flight, as the queue gives it back
-        numbers = [torch.tensor([number]) for number in range(count)]
-        batch["index"] = torch.nested.nested_tensor(numbers, layout=torch.jagged)
-    tu.assign_non_tensor_data(batch, "validate", True)
-    manager.generate_sequences(batch)
-    calls = [worker.calls for worker in manager.agent_loop_workers]
-    assert [[len(call) for call in each] for each in calls] == sizes
-    sent = [
-        tu.unwrap_non_tensor_data(uid) for each in calls for call in each for uid in call["uid"]
-    ]
-    assert sorted(sent) == sorted(uids)
-    assert all(tu.unwrap_non_tensor_data(call["validate"]) for each in calls for call in each)
 
 
 # -- the client -----------------------------------------------------------------------------------

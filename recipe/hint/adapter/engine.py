@@ -19,7 +19,7 @@ from recipe.hint.prompt import Message
 from recipe.hint.schema import Response
 from recipe.hint.settings import HintSettings
 from recipe.problems.schema import Problem
-from recipe.run.config import rollout_devices, world_size
+from recipe.run.config import world_size
 from recipe.run.environment import log_to_stderr
 from recipe.verify.answer import formats_asked_for
 from recipe.verify.schema import Item, Verdict
@@ -152,14 +152,12 @@ class EngineBuilder:
 
 
 def problems_in_flight(config: DictConfig) -> int:
-    """Return how many problems have twice the responses that vLLM takes at once.
+    """Return how many problems of an evaluation have twice the responses that vLLM takes at once.
 
     The second half waits in vLLM's own queue, so that no slot stays empty.
-    ``max_num_seqs`` holds for each engine, of which a replica has ``data_parallel_size``. A
-    validation has the trainer's own replicas beside those of ``separate_async``.
+    ``max_num_seqs`` holds for each engine, of which a replica has ``data_parallel_size``.
     """
     rollout = config.actor_rollout_ref.rollout
-    devices = world_size(config) + rollout_devices(config)
     of_engine = rollout.tensor_model_parallel_size * rollout.pipeline_model_parallel_size
-    at_once = rollout.max_num_seqs * (devices // of_engine)
+    at_once = rollout.max_num_seqs * (world_size(config) // of_engine)
     return max(1, 2 * at_once // rollout.val_kwargs.n)

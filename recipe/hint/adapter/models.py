@@ -63,13 +63,6 @@ def choose_attention(config: DictConfig) -> list[str]:
     """
     if setting(config, "trainer.eval_only"):
         return []
-    given = setting(config, ATTENTION)
-    is_capped = _caps_attention(setting(config, f"{MODEL_NODE}.path"))
-    if given == "sdpa" and is_capped:
-        raise ConfigError(
-            f"{ATTENTION}=sdpa leaves out the cap on attention logits of this model "
-            f"(attn_logit_softcapping), so trainer and vLLM would differ; give eager"
-        )
     reason = flash_attn_missing()
     if reason is None:
         return []
@@ -79,9 +72,9 @@ def choose_attention(config: DictConfig) -> list[str]:
             raise ConfigError(
                 f"{name} above 1 needs flash-attn, which cannot be imported ({reason})"
             )
-    if given is not None:
+    if setting(config, ATTENTION) is not None:
         return []
-    chosen = "eager" if is_capped else "sdpa"
+    chosen = "eager" if _caps_attention(setting(config, f"{MODEL_NODE}.path")) else "sdpa"
     with open_dict(config):
         config.actor_rollout_ref.model.override_config.attn_implementation = chosen
     return [f"attention {chosen}: flash-attn cannot be imported ({reason})"]

@@ -5,19 +5,17 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
-import math
 from typing import Any
 
 import ray
 import transfer_queue as tq
-from omegaconf import DictConfig
-from ray.exceptions import GetTimeoutError, RayActorError
+from ray.exceptions import RayActorError
 from verl.experimental.agent_loop import AgentLoopWorker
 from verl.trainer.ppo.v1.agent_loop_tq import AgentLoopManagerTQ, AgentLoopWorkerTQ
 from verl.utils import tensordict_utils as tu
 
 from recipe.hint.adapter import store
-from recipe.hint.adapter.engine import EngineBuilder, problems_in_flight
+from recipe.hint.adapter.engine import EngineBuilder
 from recipe.hint.adapter.hint_sources import parts_of_training, parts_of_validation
 from recipe.hint.record import Outcome
 from recipe.hint.rollout import PromptRollout, RolloutParts
@@ -32,7 +30,6 @@ _WorkerTQ: Any = getattr(AgentLoopWorkerTQ, "__ray_actor_class__")  # noqa: B009
 # After one of these errors nothing more can be generated.
 _FATAL = (StallError, RayActorError)
 _FATAL_NAMES = {"EngineDeadError", "EngineGenerateError", "ActorDiedError"}
-_PROMPTS_PER_CALL = 64  # of the manager to a worker
 
 
 class HintWorker(_WorkerTQ):
@@ -52,7 +49,6 @@ class HintWorker(_WorkerTQ):
         self._settings = settings = settings_of(config)
         self._solution_key = config.data.get("solution_key") or ""
         self._slots = asyncio.Semaphore(settings.max_in_flight)
-        self._validation_slots = asyncio.Semaphore(validation_slots(config))
         engines, rollout = EngineBuilder(self, settings), config.actor_rollout_ref.rollout
         engine = engines.build(rollout, settings)
         self._training = parts_of_training(config, settings, engine, grader=engines.grader)
@@ -101,14 +97,8 @@ class HintWorker(_WorkerTQ):
         """
         state = ProblemState.from_queue(prompt.get(store.STATE_FIELD, {}), step)
         rollout = PromptRollout(problem, state, parts)
-        async with self._validation_slots if parts is self._validation else self._slots:
+        async with self._slots:
             return await rollout.run(prompt["uid"], step)
-
-
-def validation_slots(config: DictConfig) -> int:
-    """Return how many validation prompts a worker has in flight, at most ``hint.max_in_flight``."""
-    shared = problems_in_flight(config) // config.actor_rollout_ref.rollout.agent.num_workers
-    return min(config.hint.max_in_flight, max(1, shared))
 
 
 class HintManager(AgentLoopManagerTQ):
@@ -118,34 +108,14 @@ class HintManager(AgentLoopManagerTQ):
         super().__init__(*args, **kwargs)
         # After super().__init__(), which sets verl's own class.
         self.agent_loop_workers_class = ray.remote(HintWorker)
-        self._num_calls = 0
 
     def generate_sequences(self, prompts: Any) -> None:
-        """Send the prompts to the workers, as verl does, but in several calls each.
+        """Send the prompts to the workers as verl does, each time beginning with another of them.
 
-        One call with 1,024 prompts would block a worker's event loop for 0.2 to 0.5 s.
-
-        Raises:
-            StallError: If a worker cannot mark its prompts as running, which it does first.
+        Refilled prompts come one at a time, and verl would give all of them to the first.
         """
-        workers = self.agent_loop_workers
-        num_rounds = math.ceil(len(prompts) / (_PROMPTS_PER_CALL * len(workers)))
-        # Not `split`: what a resumed run reads back from the queue has nested columns.
-        chunks = prompts.chunk(num_rounds * len(workers))
-        # Where the last call ended: prompts that are refilled come one at a time.
-        first, self._num_calls = self._num_calls, self._num_calls + len(chunks)
-        calls = [
-            workers[number % len(workers)].generate_sequences.remote(chunk)
-            for number, chunk in enumerate(chunks, first)
-        ]
-        limit_s = self.config.hint.watchdog.answer_s
-        try:
-            ray.get(calls, timeout=limit_s)
-        except GetTimeoutError as error:
-            raise StallError(
-                f"the agent-loop workers did not take {len(prompts)} prompts within "
-                f"hint.watchdog.answer_s={limit_s:g} s; they, or TransferQueue, do not answer"
-            ) from error
+        super().generate_sequences(prompts)
+        self.agent_loop_workers.append(self.agent_loop_workers.pop(0))
 
 
 def _is_fatal(error: BaseException) -> bool:

@@ -49,7 +49,6 @@ class Needs:
         utterance_critic: A critic of whole utterances, and how it learns.
         critic_rows: Turns of the policy that do not train are published for the critic.
         group: Advantages compare the responses of one group.
-        dropped_groups: A group may be dropped, which makes its rewards equal.
     """
 
     solution: bool = False
@@ -60,7 +59,6 @@ class Needs:
     utterance_critic: UtteranceCriticSettings | None = None
     critic_rows: bool = False
     group: bool = True
-    dropped_groups: bool = False
 
     @property
     def critic(self) -> bool:

@@ -72,7 +72,7 @@ class Ghpo(Method):
                 f"hint.ghpo.level={level} must be from 1 to {max_level}, the number of levels "
                 f"(that of hint.prefix.ratios)"
             )
-        self.needs = Needs(closed_prompt=self.settings.format_weight > 0, dropped_groups=True)
+        self.needs = Needs(closed_prompt=self.settings.format_weight > 0)
 
     def check_run(self, *, group_size: int, use_kl_in_reward: bool) -> None:
         """Refuse to drop groups if verl's KL penalty would make them train after all."""

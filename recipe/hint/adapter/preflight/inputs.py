@@ -64,9 +64,6 @@ def load_model(config: DictConfig, *, has_weights: bool = True) -> Model:
 
     path, trust = setting(config, MODEL), bool(setting(config, f"{MODEL_NODE}.trust_remote_code"))
     folder = local_path(str(path))
-    is_of_hub = str(path).count("/") == 1 and not str(path).startswith((".", "/", "~"))
-    if not (Path(folder).is_dir() or is_of_hub):
-        raise ConfigError(f"{MODEL}={path}: no such folder of a model")
     node: Any = OmegaConf.create(setting(config, f"{MODEL_NODE}.override_config") or {})
     overrides: Any = OmegaConf.to_container(node)
     source = setting(config, f"{MODEL_NODE}.tokenizer_path") or folder

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from omegaconf import DictConfig, OmegaConf, open_dict
@@ -26,7 +25,6 @@ from recipe.hint.adapter.preflight.settings import (
 from recipe.hint.adapter.rewards import grade_options, overlong_of
 from recipe.hint.command import given_settings
 from recipe.hint.methods import Method
-from recipe.hint.schema import seed_at
 from recipe.hint.settings import (
     HintSettings,
     build_method,
@@ -35,23 +33,20 @@ from recipe.hint.settings import (
     unread_settings,
 )
 from recipe.problems.columns import ProblemFile
-from recipe.run.config import FUNCTION, PROMPT_LENGTH, ROLLOUT, check, setting
+from recipe.run.config import FUNCTION, PROMPT_LENGTH, check, setting
 from recipe.run.devices import check_machine
 from recipe.run.errors import ConfigError, VerifierError
 from recipe.run.paths import TRAIN, VAL
 from recipe.run.resume import check_folder, check_run_folder, check_same_run, resumed_step
 from recipe.verify.pool import VerifierPool
 
-_ENGINES, _VERLS_SEED = f"{ROLLOUT}.seed", 42
-_SPACING = 1024  # above the number of replicas, each of which adds its own
-
 
 def preflight(config: DictConfig, argv: Sequence[str]) -> list[str]:
     """Check a run's settings, machine, data and model; return what will run, and warnings.
 
     Nothing is written. ``trainer.total_training_steps`` is set to the steps that there will be:
-    verl would end at the last epoch without its last save. ``rollout.seed`` is derived, where it is
-    verl's. Overrides in ``argv`` without effect are named in a warning.
+    verl would end at the last epoch without its last save. Overrides in ``argv`` without effect are
+    named in a warning.
     """
     if setting(config, "trainer.val_only"):  # verl would train where it does not validate first
         config.trainer.val_before_train = True
@@ -92,13 +87,7 @@ def preflight(config: DictConfig, argv: Sequence[str]) -> list[str]:
     with open_dict(given):
         given.trainer.total_training_steps = config.trainer.total_training_steps = steps
     check_same_run(config)
-    seed_engines(given, config, argv)
-    trained = {Path(file.path).resolve() for file in train}
-    warnings += lengths.warnings + [
-        f"{VAL} has {file.path}, which the run trains on: its accuracy says nothing about others"
-        for file in val
-        if Path(file.path).resolve() in trained
-    ]
+    warnings += lengths.warnings
     rollout, trainer = config.actor_rollout_ref.rollout, config.trainer
     plays = "without hints"
     if method.is_multi_turn:
@@ -154,21 +143,6 @@ def check_teacher(config: DictConfig, method: Method, settings: HintSettings) ->
     is_elsewhere = bool(setting(config, "preflight_only"))
     warning = teacher.check_teacher(settings.teacher, os.environ, is_elsewhere=is_elsewhere)
     return [warning] if warning else []
-
-
-def seed_engines(given: DictConfig, config: DictConfig, argv: Sequence[str] = ()) -> None:
-    """Derive ``rollout.seed`` from ``hint.seed`` where responses have no seeds of their own.
-
-    Else the engines of every run draw the same random numbers, and a resumed one those of its
-    beginning. Replica r takes the seed + r; seeds of two runs are 1,024 or more apart, but for one
-    pair of runs in two million. A seed of the command line or of a preset stays.
-    """
-    is_given = _ENGINES in given_settings(argv) or setting(config, _ENGINES) != _VERLS_SEED
-    if setting(config, "hint.seeded_sampling") or is_given:
-        return
-    step = 0 if setting(config, "trainer.eval_only") else resumed_step(config)
-    seed = seed_at(setting(config, "hint.seed"), "engines", step) // _SPACING * _SPACING
-    given.actor_rollout_ref.rollout.seed = config.actor_rollout_ref.rollout.seed = seed
 
 
 def _count_steps(

@@ -31,10 +31,8 @@ from recipe.run.config import (
 _ESTIMATOR, _FILTER = "algorithm.adv_estimator", "algorithm.filter_groups.enable"
 _BYPASS = "algorithm.rollout_correction.bypass_mode"
 _ULYSSES = "ulysses_sequence_parallel_size"
-# verl's estimators that compare a response with nothing of its group; with the last, those that
-# give a group of equal rewards advantages: they whiten over the batch.
+# verl's estimators that compare a response with nothing of its group.
 _WITHOUT_GROUP = ("gae", "reinforce_plus_plus")
-_AGAINST_ALL = (*_WITHOUT_GROUP, "reinforce_plus_plus_baseline")
 
 # What a setting may be, of which another value spoils the run or fails late.
 _ALLOWED: dict[str, tuple[Any, ...]] = {
@@ -58,12 +56,6 @@ _ALLOWED: dict[str, tuple[Any, ...]] = {
         (False,),
     ),
 }
-# What is divided by, or counts.
-_WHOLE = (
-    *names("data", "train_batch_size max_prompt_length max_response_length"),
-    *(MINI, GROUP, PROMPT_LENGTH, f"{ROLLOUT}.val_kwargs.n"),
-    *names("trainer", "nnodes n_gpus_per_node total_epochs total_training_steps"),
-)
 
 
 class Sizes(NamedTuple):
@@ -77,10 +69,9 @@ class Sizes(NamedTuple):
 
 def read_sizes(config: DictConfig) -> Sizes:
     """Read the sizes of a run; each must be a whole number of at least 1."""
-    for name in _WHOLE:
+    for name in ("data.train_batch_size", MINI, GROUP):
         value = setting(config, name)
-        is_fine = value is None and name.endswith("_steps") or isinstance(value, int) and value > 0
-        check(is_fine, f"{name}={value} must be a whole number of at least 1")
+        check(isinstance(value, int) and value > 0, f"{name}={value} must be at least 1")
     mode = setting(config, "trainer.v1.trainer_mode")
     batch = setting(config, "data.train_batch_size")
     parts = setting(config, f"trainer.v1.{mode}.parameter_sync_step") or 1
@@ -163,12 +154,6 @@ def check_method(config: DictConfig, method: Method, sizes: Sizes) -> None:
     if method.credit is not None:
         for name, choice, why in _own_needs(method):
             demand(config, name, choice, f"with {who}: {why}")
-    elif method.needs.dropped_groups:
-        check(
-            estimator not in _AGAINST_ALL,
-            f"{_ESTIMATOR}={estimator} does not work with {who}: a group that is dropped has equal "
-            f"rewards, and this estimator compares them with more than the group",
-        )
     if setting(config, "trainer.val_only"):
         return
     compares = estimator not in _WITHOUT_GROUP if method.credit is None else method.needs.group
