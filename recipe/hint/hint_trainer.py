@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import gc
 import json
 from collections import Counter
 from collections.abc import Callable
@@ -233,9 +232,6 @@ class HintMixin(CreditMixin):
             super()._setup()
             if self.val_dataloader.num_workers:  # torch's own limit; verl iterates it itself
                 self.val_dataloader.timeout = self.hint.watchdog.answer_s
-        # Keep objects that live for the whole run out of full garbage collections, which would take
-        # half a second each, in the middle of a step.
-        gc.freeze()
 
     def on_sample_end(self) -> None:
         with self._limit("stop"):

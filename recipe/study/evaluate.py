@@ -138,7 +138,7 @@ def preflight_evaluation(config: DictConfig, argv: Sequence[str] = ()) -> list[s
         *(f"problems  {file.summary()}" for file in files),
         f"samples   {val.n} of each, {total} in all, T={val.temperature} top_p={val.top_p}, "
         f"seed {settings.seed}",
-        preflight.lengths_line(config, lengths, settings),
+        preflight.lengths_line(config, lengths),
         f"devices   {trainer.nnodes} x {trainer.n_gpus_per_node} {trainer.device}",
         f"folder    {settings.run_dir}",
         *unchecked,

@@ -14,7 +14,7 @@ BOTH = pytest.mark.parametrize("buffer_class", [ReplayBuffer, ReplayBufferAsync]
 def test_a_failure_that_nothing_can_follow_ends_the_wait_with_its_reason(buffer_class, monkeypatch):
     queue = Queue(monkeypatch)
     queue.prompt("a", "failure", is_fatal=True, error="problem 7: EngineDeadError: gone")
-    queue.prompt("b", "running")
+    queue.prompt("b", "pending")
     with pytest.raises(HintError, match="cannot go on: problem 7: EngineDeadError: gone"):
         sample(guarded(buffer_class))
     assert queue.polls == 1

@@ -18,7 +18,7 @@ def test_both_buffers_read_the_statuses_once_a_poll_until_enough_are_finished(
     buffer_class, monkeypatch
 ):
     queue = Queue(monkeypatch, poll_s=0.0)
-    queue.prompt("a", "running")
+    queue.prompt("a", "pending")
     queue.tags["a_0_0"] = {"seq_len": 5}
 
     def finish_at_the_third():
@@ -38,10 +38,10 @@ def test_no_progress_for_longer_than_the_limit_is_a_stall_that_counts_the_prompt
 ):
     queue = Queue(monkeypatch)
     queue.prompt("a", "pending")
-    queue.prompt("b", "running")
-    queue.prompt("c", "running")
+    queue.prompt("b", "pending")
+    queue.prompt("c", "pending")
     # Polls at 4, 8, 12 and 16 s: the first sets the clock, 16 - 4 = 12 > 10.
-    with pytest.raises(StallError, match=r"1 prompts not started .* 2 running, 0 finished"):
+    with pytest.raises(StallError, match=r"3 prompts are under way, 0 finished"):
         sample(guarded(buffer_class))
     assert queue.polls == 4
 
@@ -50,7 +50,7 @@ def test_no_progress_for_longer_than_the_limit_is_a_stall_that_counts_the_prompt
 def test_every_prompt_that_finishes_is_progress(buffer_class, monkeypatch):
     queue = Queue(monkeypatch)
     for uid in "abcd":
-        queue.prompt(uid, "running")
+        queue.prompt(uid, "pending")
         queue.tags[f"{uid}_0_0"] = {}
 
     def finish_one():
@@ -174,19 +174,19 @@ def test_a_batch_is_in_the_order_its_prompts_were_sent_in_also_those_of_a_restor
 def test_a_resumed_run_does_not_end_for_the_failure_that_its_checkpoint_holds(monkeypatch):
     queue = Queue(monkeypatch)
     queue.prompt("a", "failure", error="the engine died", is_fatal=True)
-    queue.prompt("b", "running")
+    queue.prompt("b", "pending")
     with pytest.raises(HintError, match="the engine died"):
         guarded(ReplayBufferAsync)._sync_metadata_from_transfer_queue()
     clean_restored_queue()
     # verl sends both again.
-    assert [tag["status"] for tag in queue.tags.values()] == ["pending", "running"]
+    assert [tag["status"] for tag in queue.tags.values()] == ["pending", "pending"]
     guarded(ReplayBufferAsync)._sync_metadata_from_transfer_queue()
 
 
 def test_a_resumed_run_drops_the_rows_that_its_checkpoint_was_trained_on(monkeypatch):
     queue = Queue(monkeypatch)
     queue.prompt("a", "finished")
-    queue.prompt("b", "running")
+    queue.prompt("b", "pending")
     kept = {"a", "b", "a_0_0", "a_1_0", "b_0_0"}
     # A prompt is taken out when its batch is made, its rows and the padding after the save.
     for key in (*kept - set("ab"), "c_0_0", "c_1_0", "pad7_0_0"):

@@ -11,7 +11,6 @@ from fakes import OneByOne
 from omegaconf import OmegaConf
 from verl.experimental.agent_loop import AgentLoopWorker
 from verl.trainer.ppo.v1.agent_loop_tq import AgentLoopWorkerTQ
-from verl.utils import tensordict_utils as tu
 from verl.workers.rollout.llm_server import FullyAsyncLLMServerClient, LLMServerClient
 
 from recipe.hint.adapter.group_client import GroupClient, Sampling
@@ -56,42 +55,6 @@ class Remote:
 def test_our_prompt_coroutine_takes_what_verls_takes():
     assert inspect.iscoroutinefunction(PLAIN._run_prompt)
     assert parameters(HintWorker._run_prompt) == parameters(PLAIN._run_prompt)
-
-
-def test_our_prompts_are_marked_before_verls_coroutines_start(monkeypatch):
-    calls = []
-    worker = idle_worker(monkeypatch, calls)
-    batch = tu.get_tensordict({"uid": ["a", "b"], "index": [4, 5]}, {"global_steps": 3})
-
-    async def generate():
-        await HintWorker.generate_sequences(worker, batch.clone())
-        await asyncio.gather(*worker.background_tasks)
-        tu.assign_non_tensor_data(batch, "validate", True)
-        await HintWorker.generate_sequences(worker, batch)
-
-    asyncio.run(generate())
-    running = [{"status": "running"}] * 2
-    assert calls[:3] == [(["a", "b"], "train", running), ("a", False), ("b", False)]
-    assert calls[3] == (["a", "b"], "val", running)
-
-
-def idle_worker(monkeypatch, calls):
-    """A worker whose prompts end at once, and a queue that takes every mark; both are noted."""
-
-    async def put(keys, partition_id, tags):
-        calls.append((keys, partition_id, tags))
-
-    async def run_prompt(self, prompt, sampling_params, trajectory, trace=False):
-        calls.append((prompt["uid"], trajectory["validate"]))
-
-    monkeypatch.setattr(tq, "async_kv_batch_put", put)
-    monkeypatch.setattr(HintWorker, "_run_prompt", run_prompt)
-    worker = object.__new__(HintWorker)
-    rollout = {"temperature": 1.0, "top_p": 1.0, "top_k": -1, "calculate_log_probs": True}
-    rollout |= {"agent": {"default_agent_loop": "single"}, "val_kwargs": dict(rollout)}
-    worker.config = OmegaConf.create({"actor_rollout_ref": {"rollout": rollout}})
-    worker.background_tasks = set()
-    return worker
 
 
 def rolling_worker(monkeypatch, roll_out):

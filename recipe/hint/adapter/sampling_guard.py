@@ -110,17 +110,16 @@ class _Guarded(_Buffer):
         super()._sync_metadata_from_transfer_queue()
         for partition in list(self.partitions):
             self._count(partition)
-        statuses = (self.pending_keys, self.running_keys, self.finished_keys, self.failure_keys)
         settled = frozenset().union(*self.finished_keys.values(), *self.failure_keys.values())
         now = time.monotonic()
         if self._progress_at is None or settled - self._settled:
             self._progress_at = now
         elif now - self._progress_at > self.limit_s:
-            pending, running, finished, failed = (sum(map(len, each.values())) for each in statuses)
+            statuses = (self.pending_keys, self.finished_keys, self.failure_keys)
+            open_, finished, failed = (sum(map(len, each.values())) for each in statuses)
             raise StallError(
                 f"no prompt finished or failed within hint.watchdog.progress_s={self.limit_s:g} s: "
-                f"{pending} prompts not started by the agent-loop workers, {running} running, "
-                f"{finished} finished, {failed} failed"
+                f"{open_} prompts are under way, {finished} finished, {failed} failed"
             )
         self._settled = settled
 
@@ -203,8 +202,7 @@ class _Guarded(_Buffer):
                 raise HintError(f"the rollout cannot go on: {error}")
         batch = self.batch_size
         if partition == "val":  # all at once
-            open_keys = self.pending_keys[partition] | self.running_keys[partition]
-            batch = len(open_keys | finished | failed)
+            batch = len(self.pending_keys[partition] | finished | failed)
         if 2 * len(tally.failed) > max(batch, len(tally.failed | tally.finished)):
             raise HintError(
                 f"the rollout cannot go on: {len(tally.failed)} prompts failed at step "

@@ -30,7 +30,7 @@ _PROMPTS_PER_WRITE = 16  # packing more would block the event loop for longer
 
 
 async def mark(uids: Sequence[str], partition: str, status: str, **tags: Any) -> None:
-    """Set the status of prompts: ``running``, then ``finished`` or ``failure``."""
+    """Set the status of prompts, which verl sends as ``pending``: ``finished`` or ``failure``."""
     await tq.async_kv_batch_put(
         keys=list(uids),
         partition_id=partition,

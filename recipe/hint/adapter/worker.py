@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import logging
 from typing import Any
 
@@ -12,7 +11,6 @@ import transfer_queue as tq
 from ray.exceptions import RayActorError
 from verl.experimental.agent_loop import AgentLoopWorker
 from verl.trainer.ppo.v1.agent_loop_tq import AgentLoopManagerTQ, AgentLoopWorkerTQ
-from verl.utils import tensordict_utils as tu
 
 from recipe.hint.adapter import store
 from recipe.hint.adapter.engine import EngineBuilder
@@ -54,18 +52,9 @@ class HintWorker(_WorkerTQ):
         self._training = parts_of_training(config, settings, engine, grader=engines.grader)
         engine = engines.build(rollout.val_kwargs)
         self._validation = parts_of_validation(config, settings, engine)
-        gc.freeze()  # as in the trainer's process
 
     async def ping(self) -> None:
         """Answer at once."""
-
-    async def generate_sequences(self, batch: Any) -> None:
-        """Start the prompts as verl does, after marking all of them as running in one call."""
-        # Once: every access to `batch["uid"]` builds the whole column.
-        uids: Any = [tu.unwrap_non_tensor_data(uid) for uid in batch["uid"]]
-        is_validation: Any = "validate" in batch and tu.unwrap_non_tensor_data(batch["validate"])
-        await store.mark(uids, "val" if is_validation else "train", "running")
-        await _WorkerTQ.generate_sequences(self, batch)
 
     async def _run_prompt(
         self, prompt: dict, sampling_params: dict, trajectory: dict, trace: bool = False

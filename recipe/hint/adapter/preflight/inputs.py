@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -87,23 +87,23 @@ def load_model(config: DictConfig, *, has_weights: bool = True) -> Model:
     check(tokenizer.eos_token_id is not None, f"{told} eos token: no response would ever end")
     options = dict(setting(config, _OPTIONS) or {})
     renderer = Renderer(tokenizer, 0, refuses_system(tokenizer, options), options)
-    warnings = tuple(_warnings(renderer, str(folder), trust))
-    return Model(path, renderer, context, warnings)
+    return Model(path, renderer, context, _stop_warnings(renderer, str(folder), trust))
 
 
-def _warnings(renderer: Renderer, place: str, trust: bool) -> Iterator[str]:
-    """Yield what a chat template and its stops do that a run should know of."""
+def _stop_warnings(renderer: Renderer, place: str, trust: bool) -> tuple[str, ...]:
+    """Say so if vLLM does not stop where the chat template ends a response."""
     from verl.utils.model import get_generation_config
 
     tokenizer, options = renderer.tokenizer, renderer.options
     ids = getattr(get_generation_config(place, trust_remote_code=trust), "eos_token_id", None)
     stops = {tokenizer.eos_token_id, *(ids if isinstance(ids, list) else [ids])}
     end = end_of_turn(tokenizer, options)
-    if end is not None and end not in stops:
-        yield (
-            f"the chat template ends a response with {tokenizer.decode([end])!r}, at which vLLM "
-            f"does not stop: add {end} to eos_token_id in {place}/generation_config.json"
-        )
+    if end is None or end in stops:
+        return ()
+    return (
+        f"the chat template ends a response with {tokenizer.decode([end])!r}, at which vLLM does "
+        f"not stop: add {end} to eos_token_id in {place}/generation_config.json",
+    )
 
 
 @dataclass
@@ -111,7 +111,6 @@ class Lengths:
     """What was measured, in tokens, and what a person should know before the start."""
 
     longest_prompt: int = 0
-    longest_request: int = 0
     num_dropped: int = 0  # training problems
     warnings: list[str] = field(default_factory=list)
 
@@ -171,7 +170,7 @@ def check_lengths(
         lengths.num_dropped += num_dropped if file in train else 0
     if hints is not None:
         problems = [problem for file in train for problem in file.problems]
-        lengths.longest_request = _check_hints(problems, model, *hints)
+        _check_hints(problems, model, *hints)
     return lengths
 
 
@@ -201,8 +200,8 @@ def _check_prompts(config: DictConfig, file: ProblemFile, model: Model, lengths:
 
 def _check_hints(
     every: Sequence[Problem], model: Model, settings: HintSettings, texts: Texts
-) -> int:
-    """Check that problems have what hints are made of; return the tokens of the longest request."""
+) -> None:
+    """Check that problems have what hints are made of, and that a request for one fits."""
     is_column = settings.source == "dataset"
     problems = [
         each
@@ -216,7 +215,7 @@ def _check_hints(
         f"(docs/data.md); add them or choose trainer.method={BASELINE}",
     )
     if settings.source in ("dataset", "solution_prefix"):
-        return 0
+        return
     requests = [hint_request(texts, each.text, each.solution) for each in problems]
     model.check_template(requests[0])
     sizes = model.count_tokens(requests)
@@ -225,7 +224,6 @@ def _check_hints(
         f"hint.max_tokens={settings.max_tokens}: no hint request fits, the shortest has "
         f"{min(sizes)} tokens and the model's context is {model.context} ({MAX_MODEL_LEN})",
     )
-    return max(sizes)
 
 
 def check_rows(

@@ -101,7 +101,7 @@ def preflight(config: DictConfig, argv: Sequence[str]) -> list[str]:
         *(f"validate  {file.summary()}" for file in val),
         f"batch     {sizes.batch} prompts x {sizes.group} rollouts, mini-batches of "
         f"{sizes.mini} prompts, {steps} steps ({epochs:.1f} epochs)",
-        lengths_line(config, lengths, settings),
+        lengths_line(config, lengths),
         f"sampling  rollouts T={rollout.temperature} top_p={rollout.top_p}; validation "
         f"T={rollout.val_kwargs.temperature} top_p={rollout.val_kwargs.top_p} x "
         f"{rollout.val_kwargs.n} samples",
@@ -162,11 +162,10 @@ def _count_steps(
     return steps, steps * batch / total
 
 
-def lengths_line(config: DictConfig, lengths: Lengths, settings: HintSettings) -> str:
+def lengths_line(config: DictConfig, lengths: Lengths) -> str:
     """Return the longest prompt and response, with their limits."""
-    requests = f", hint requests up to {lengths.longest_request} + {settings.max_tokens}"
     return (
         f"lengths   prompts up to {lengths.longest_prompt} ({PROMPT_LENGTH}="
         f"{setting(config, PROMPT_LENGTH)}), responses up to {config.data.max_response_length} "
-        f"tokens{requests if lengths.longest_request else ''}"
+        f"tokens"
     )

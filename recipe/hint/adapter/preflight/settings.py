@@ -186,8 +186,3 @@ def _own_needs(method: Method) -> Iterator[tuple[str, tuple[Any, ...], str]]:
         yield f"{ACTOR}.policy_loss.loss_mode", ("vanilla",), "it weighs each token"
     if method.needs.critic_rows:
         yield f"{ACTOR}.entropy_coeff", (0,), "the role that does not train would train"
-    if method.needs.utterance_critic:
-        updates = f"verl's schedule moves at each of {method.settings_node}.updates"
-        yield "critic.optim.lr_scheduler_type", ("constant",), updates
-        yield "critic.optim.lr_warmup_steps_ratio", (0.0,), updates
-        yield "critic.optim.lr_warmup_steps", (-1, 0), updates
