@@ -135,21 +135,20 @@ def test_an_arm_of_a_campaign_passes_the_checks(run, tmp_path, monkeypatch, caps
 
 
 def says(run, method):
-    """What the summary must hold: method, source and cost follow from the run."""
+    """What the summary must hold: method, source and batch follow from the run."""
     name, settings = run["experiment"], dict(each.split("=") for each in run["settings"].split())
     group = {"fig3": 32, "fig5": 32, "table1_qwen3_4b": 4, "table1_luffy": 7}.get(name, 8)
     group = int(settings.get("actor_rollout_ref.rollout.n", group))
     small = {"ghpo": 112, "table1_sft": 64, "archer_math": 128}
     is_turns = re.fullmatch(r"(\w+_)?(score|archer)_\w+", name)
     batch = small.get(name, 32 if is_turns else 128)
-    turns = {"score": 2, "score-guided": 3, "mlmt": 3, "archer": 1, "sft": 0}
     own = {"ghpo": "solution_prefix", "scaf": "dataset", "archer": "several turns"}
     own |= dict.fromkeys(("grpo", "luffy", "sft"), "without hints")
     own |= dict.fromkeys(("score", "score-guided", "mlmt"), "several turns")
     hints = own.get(method, "self_generated")
     return {
         "method": [settings.get("hint.source", hints)],
-        "cost": [f"{batch * group * turns.get(method, 1):,} responses a step"],
+        "batch": [f"{batch} prompts x {group} rollouts"],
         "devices": ["8 cuda"],
     }
 

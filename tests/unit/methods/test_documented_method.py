@@ -59,9 +59,7 @@ def test_the_command_of_the_page_composes_and_passes_the_checks(
 ):
     said = told(shlex.split(COMMAND), tmp_path, monkeypatch, capsys)
     assert "method    second-chance, without hints" in said
-    # 16 prompts x 8 responses, and three groups of a problem that is never solved.
-    assert "cost      128 responses a step, at most" in said
-    assert "; 384 and " in said
+    assert "batch     16 prompts x 8 rollouts" in said
 
 
 def test_its_traces_are_those_that_the_page_shows():
