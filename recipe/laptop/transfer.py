@@ -62,14 +62,13 @@ class GlooCheckpointEngine(CheckpointEngine):
         cls, actor_wg_world_size: int, rollout_world_size: int, metadata: list[Any]
     ) -> tuple[dict[str, list[Any]], dict[str, list[Any]]]:
         """Return arguments of :meth:`init_process_group`: a list each, one value per process."""
-        size = 1 + rollout_world_size
-        trainer = [0] + [_NOT_A_MEMBER] * (actor_wg_world_size - 1)
-        same = {"world_size": size, "meeting": metadata[0]}
 
         def of(ranks: list[int]) -> dict[str, list[Any]]:
+            same = {"world_size": 1 + rollout_world_size, "meeting": metadata[0]}
             return {"rank": ranks} | {name: [each] * len(ranks) for name, each in same.items()}
 
-        return of(trainer), of([*range(1, size)])
+        trainers = [0] + [_NOT_A_MEMBER] * (actor_wg_world_size - 1)
+        return of(trainers), of([*range(1, 1 + rollout_world_size)])
 
     def init_process_group(  # pyright: ignore[reportIncompatibleMethodOverride]
         self, rank: int, world_size: int, meeting: tuple[str, int]
@@ -122,21 +121,18 @@ class GlooCheckpointEngine(CheckpointEngine):
         self._group.broadcast(weight.reshape(-1).view(torch.uint8), 0).wait()
 
 
-def _keep_saved_models_apart() -> None:
+_saved = fsdp_utils.fsdp2_sharded_save_to_cpu
+
+
+@functools.wraps(_saved)
+def _save_apart(model: torch.nn.Module) -> tuple[dict[str, tuple[torch.Tensor, Any]], Any]:
     """Make verl's copy of the sampling weights a copy on the CPU too.
 
-    With several updates between two syncs, verl saves the weights that the rollouts were sampled
-    from and computes the old log-probabilities under them. It saves them with ``.cpu()``, which
-    on the CPU returns the live weights themselves: every later update would count as on-policy.
+    verl saves with ``.cpu()`` the weights that the rollouts of several updates were sampled from;
+    on the CPU these are the live weights, and every later update would count as on-policy.
     """
-    original = fsdp_utils.fsdp2_sharded_save_to_cpu
-
-    @functools.wraps(original)
-    def save(model: torch.nn.Module) -> tuple[dict[str, tuple[torch.Tensor, Any]], Any]:
-        state, spec = original(model)
-        return {name: (local.clone(), own) for name, (local, own) in state.items()}, spec
-
-    fsdp_utils.fsdp2_sharded_save_to_cpu = save
+    state, spec = _saved(model)
+    return {name: (local.clone(), own) for name, (local, own) in state.items()}, spec
 
 
-_keep_saved_models_apart()
+fsdp_utils.fsdp2_sharded_save_to_cpu = _save_apart

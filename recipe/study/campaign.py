@@ -15,7 +15,6 @@ import argparse
 import json
 import os
 import shutil
-import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -122,8 +121,8 @@ class Plan:
 
     def check_made(self, root: Path) -> None:
         """Refuse a folder, or a kept file, of a run with other settings."""
-        folder, now = root / self.name, self.as_json()
-        kept, made = root / f"{self.name}.json", now
+        folder, kept, now = root / self.name, root / f"{self.name}.json", self.as_json()
+        made = now
         if (folder / RUN_FILE).exists():
             made = json.loads((folder / RUN_FILE).read_text("utf-8"))
             if not (folder / "evaluation").exists():  # nothing depends on the former ones
@@ -131,11 +130,9 @@ class Plan:
         elif kept.exists():
             made = json.loads(kept.read_text("utf-8"))["made"]
         if made != now:
-            old, new = ({*each["settings"], *each["evaluation"]} for each in (made, now))
             raise ConfigError(
-                f"{folder} was made with {', '.join(sorted(old - new)) or 'fewer settings'}, now "
-                f"it is {', '.join(sorted(new - old)) or 'fewer settings'}: delete it (or its "
-                f"evaluation alone) to make it again, or give another -o"
+                f"{folder} was made with {made}, now it is {now}: delete it (or its evaluation "
+                f"alone) to make it again, or give another -o"
             )
 
 
@@ -285,41 +282,18 @@ def _say(line: str) -> None:
     print(f"{time.strftime('%H:%M:%S')}  {line}", flush=True)
 
 
-def check(campaign: Campaign, root: Path, only: Sequence[str] = ()) -> None:
-    """Run each arm's own checks of its training and its evaluation, with its first seed."""
-    firsts = {plan.arm: plan for plan in reversed(campaign.plans(only))}
-    failed = 0
-    for arm in filter(firsts.get, campaign.arms):
-        plan = firsts[arm]
-        train = [sys.executable, str(PROGRAMS / "main_hint.py"), *plan.settings]
-        end = ["preflight_only=true", f"hint.run_dir={_quoted((root / plan.name).absolute())}"]
-        why = ""
-        for command in ([*train, *end], [*train, *plan.evaluation, *_EVALUATES, *end]):
-            done = subprocess.run(command, capture_output=True, text=True, check=False)
-            said = (done.stderr.strip() or done.stdout.strip() or "nothing").splitlines()
-            why = why or (said[-1] if done.returncode else "")
-        failed += bool(why)
-        print(f"{arm}: {why or 'ok'}", flush=True)
-    if failed:
-        raise HintError(f"{failed} of {len(firsts)} arms cannot start")
-
-
 @errors_in_one_line()
 def main(argv: Sequence[str] | None = None) -> None:
-    """Make, list or check the runs."""
+    """Make or list the runs."""
     parser = Parser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("campaign", type=Path, help="YAML file, such as configs/campaign/*.yaml")
     parser.add_argument("-o", "--output", type=Path, required=True, help="folder of the runs")
     parser.add_argument("--only", action="append", default=[], metavar="ARM", help="repeatable")
     parser.add_argument("--dry-run", action="store_true", help="list the runs and what each needs")
-    parser.add_argument("--check", action="store_true", help="check each arm's settings; no run")
     given = parser.parse_args(argv)
-    campaign = read_campaign(given.campaign)
     if given.dry_run:
-        for plan in campaign.plans(given.only):
+        for plan in read_campaign(given.campaign).plans(given.only):
             print(f"{plan.name}: {state_of(plan, given.output)}: {' '.join(plan.settings)}")
-    elif given.check:
-        check(campaign, given.output, given.only)
     else:
         make(given.campaign, given.output, given.only)
         print(f"done: python recipe/hint/main_report.py campaign {given.output} -o results.md")

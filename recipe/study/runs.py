@@ -79,11 +79,10 @@ class Run:
         rows = (row for row in self.training if row["step"] <= last_step)
         return sum(row.get(name, 0.0) for row in rows for name in TOKENS)
 
-    def minutes(self, last_step: float = math.inf) -> float | None:
-        """Return the minutes up to a step; ``None`` if one, restored after a kill, has no time."""
-        rows = [row for row in self.training if row["step"] <= last_step]
-        seconds = [row[SECONDS] for row in rows if SECONDS in row]
-        return sum(seconds) / 60 if len(seconds) == len(rows) else None
+    def minutes(self) -> float | None:
+        """Return the minutes of all steps; ``None`` if one, restored after a kill, has no time."""
+        seconds = [row[SECONDS] for row in self.training if SECONDS in row]
+        return sum(seconds) / 60 if len(seconds) == len(self.training) else None
 
     def records(self) -> Iterator[dict[str, Any]]:
         """Yield what became of each prompt, in order."""

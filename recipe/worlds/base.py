@@ -159,19 +159,12 @@ def batches(
         yield sorted(rows, key=lambda row: len(row[0]))
 
 
-def pretrain(
-    tokenizer: PreTrainedTokenizerFast, recipe: Recipe, draw: Draw
-) -> tuple[LlamaForCausalLM, list[str]]:
-    """Train from random weights.
-
-    Returns:
-        The model, and the loss curve as lines of text.
-    """
+def pretrain(tokenizer: PreTrainedTokenizerFast, recipe: Recipe, draw: Draw) -> LlamaForCausalLM:
+    """Train from random weights; the loss is logged."""
     model = _new_model(tokenizer, recipe.seed)
     optimizer = torch.optim.AdamW(
         model.parameters(), betas=(0.9, 0.98), weight_decay=recipe.weight_decay
     )
-    curve, losses = [], []
     for step, rows in zip(range(recipe.steps), batches(tokenizer, recipe, draw), strict=False):
         # Warm up linearly, then follow a cosine down.
         warm = min(1.0, (step + 1) / recipe.warmup_steps)
@@ -179,7 +172,7 @@ def pretrain(
         share = recipe.final_share + (1 - recipe.final_share) * cosine
         optimizer.param_groups[0]["lr"] = recipe.learning_rate * warm * share
         num_tokens = sum(sum(is_response_T) for _, is_response_T in rows)
-        half = len(rows) // 2
+        half, loss_of_step = len(rows) // 2, 0.0
         for part in (rows[:half], rows[half:]):  # rows of like length, so little padding
             # Padding is on the right, where causal attention never looks back to: no mask needed.
             ids, is_response = (
@@ -189,13 +182,10 @@ def pretrain(
             labels = ids.where(is_response > 0, IGNORED)
             loss = model(input_ids=ids, labels=labels, num_items_in_batch=num_tokens).loss
             loss.backward()
-            losses.append(loss.item())
+            loss_of_step += loss.item()
         torch.nn.utils.clip_grad_norm_(model.parameters(), recipe.max_grad_norm)
         optimizer.step()
         optimizer.zero_grad()
-        if (step + 1) % LOG_EVERY == 0 or step + 1 == recipe.steps:
-            mean_loss = 2 * sum(losses) / len(losses)  # two parts of a step
-            curve.append(f"step {step + 1:5d}  loss {mean_loss:.4f} nats/token")
-            logger.info(curve[-1])
-            losses.clear()
-    return model.eval(), curve
+        if (step + 1) % LOG_EVERY == 0:
+            logger.info("step %5d  loss %.4f nats/token", step + 1, loss_of_step)
+    return model.eval()

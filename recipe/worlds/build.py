@@ -130,14 +130,13 @@ def _hint_columns(tables: int, row: Row, item: Any, num_sets: int) -> dict[str, 
 
 
 def build_base(world: World, out: Path, command: str) -> None:
-    """Pre-train the base, write it, its loss curve, and how it was made (``command``)."""
+    """Pre-train the base, write it and how it was made (``command``)."""
     tokenizer = base.build_tokenizer(world.task.pieces())
-    model, curve = base.pretrain(tokenizer, world.recipe, world.of_task("draw"))
+    model = base.pretrain(tokenizer, world.recipe, world.of_task("draw"))
     model.save_pretrained(out / "base")
     versions = {each.__name__: each.__version__ for each in (torch, transformers)}
     facts = {"command": command, "recipe": asdict(world.recipe), **versions}
     (out / FACTS_NAME).write_text(json.dumps(facts, indent=2) + "\n")
-    (out / "build.log").write_text("\n".join(curve) + "\n")
 
 
 def file_hashes(out: Path) -> dict[str, str]:

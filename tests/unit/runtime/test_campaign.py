@@ -133,13 +133,15 @@ def test_a_run_that_was_made_with_other_settings_is_not_taken_for_done(tmp_path)
     root = tmp_path / "runs"
     make(write(tmp_path, seeds=[1], evaluation=["k=1"], a=["x=1"], b=[]), root)
     before = (root / "campaign.yaml").read_text()
-    with pytest.raises(ConfigError, match="a/seed-1 was made with x=1, now it is x=2: delete"):
+    with pytest.raises(
+        ConfigError, match="a/seed-1 was made with .*x=1.*, now it is .*x=2.*: delete"
+    ):
         # Whichever arm is asked for: the page would print the new settings for the old run.
         make(write(tmp_path, seeds=[1], evaluation=["k=1"], a=["x=2"], b=[]), root, only=["b"])
     assert (root / "campaign.yaml").read_text() == before
     # Days of training do not depend on an evaluation's settings; the responses that are there do.
     file = write(tmp_path, seeds=[1], evaluation=["k=2"], a=["x=1"])
-    with pytest.raises(ConfigError, match="was made with k=1, now it is k=2"):
+    with pytest.raises(ConfigError, match="was made with .*k=1.*, now it is .*k=2"):
         make(file, root)
     shutil.rmtree(root / "a/seed-1/evaluation")
     make(file, root)
@@ -168,17 +170,13 @@ def test_a_campaign_that_is_ended_leaves_no_run_behind(tmp_path, number):
     wait_for(lambda: not is_alive(int(pid.read_text())))
 
 
-def test_a_dry_run_and_a_check_start_nothing(tmp_path, capsys):
+def test_a_dry_run_starts_nothing(tmp_path, capsys):
     command = [str(write(tmp_path, a=[], b=["fails=2"])), "-o", str(tmp_path / "runs")]
     main([*command, "--dry-run", "--only", "b"])
     assert capsys.readouterr().out.splitlines() == [
         "b/seed-1: train: fails=2 hint.seed=1 data.seed=1",
         "b/seed-2: train: fails=2 hint.seed=2 data.seed=2",
     ]
-    assert code_of(main, [*command, "--check"]) == 2
-    said = capsys.readouterr()
-    assert said.out.splitlines() == ["a: ok", "b: nothing"]
-    assert said.err == "error: 1 of 2 arms cannot start\n"
     assert code_of(main, [*command, "--only", "c"]) == 2
     assert "--only c: the arms are a, b" in capsys.readouterr().err
     assert not (tmp_path / "runs").exists()

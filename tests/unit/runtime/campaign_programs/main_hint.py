@@ -23,9 +23,6 @@ def read(overrides):
 
 given = read(sys.argv[1:])
 folder = Path(given["hint.run_dir"])
-if "preflight_only" in given:
-    time.sleep(600 if "hang" in given else 0)
-    sys.exit(2 if "fails" in given else 0)
 with open(folder / "calls.txt", "a") as calls:
     calls.write("evaluate\n" if "trainer.eval_only" in given else "train\n")
 if len((folder / "calls.txt").read_text().split()) <= int(given.get("fails", 0)):
