@@ -49,13 +49,7 @@ _LEAST_WAIT_S = 0.01
 
 
 def _receive(end: socket.socket, left_s: Callable[[], float]) -> Any:
-    """Wait for one line of JSON, as long as there is time left.
-
-    Raises:
-        TimeoutError: There is none.
-        OSError: The other process has ended (``EOFError`` too).
-        ValueError: It sent something else.
-    """
+    """Wait for one line of JSON; ``TimeoutError`` when no time is left, ``EOFError`` at an end."""
     received = b""
     while not received.endswith(b"\n"):
         if (left := left_s()) <= 0:
@@ -81,11 +75,8 @@ class _Worker:
     def ask(self, item: Item, cpu_s: float, wall_s: float) -> Any:
         """Return the answer on an item; errors as ``_receive``.
 
-        Args:
-            item: What to grade.
-            cpu_s: Processor time of the process that ends the wait. A process uses at most a second
-                of it in a second (one with threads that compute together is found late by as much).
-            wall_s: Time that ends the wait: it waits, or others keep the processor.
+        A process uses at most a second of ``cpu_s`` in a second; one with threads that compute
+        together is found late by as much.
         """
         deadline = time.monotonic() + wall_s
         self._end.settimeout(wall_s)

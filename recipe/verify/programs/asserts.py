@@ -185,7 +185,7 @@ def main(descriptor: str, *limits: str) -> None:
     channel, request = Channel(int(descriptor)), json.load(sys.stdin)
     out = open(os.dup(1), "w")  # noqa: SIM115
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what the tests print is no verdict
-    problem = confine_self(*limits)
+    _, problem = attempt(confine_self, *limits)
     hello, _ = attempt(channel.receive)
     verdict = "error", f"the sandbox: {problem or hello}"
     if not problem and hello == {"confined": True}:

@@ -149,8 +149,8 @@ def _serve(names: dict[str, Any], request: dict[str, Any]) -> dict[str, Any]:
 def main(descriptor: str, *limits: str) -> None:
     """Serve until the other side is gone; ``limits`` are those of ``confine_self``."""
     channel = Channel(int(descriptor))
-    problem = confine_self(*limits)
-    channel.send({"refused": problem} if problem else {"confined": True})
+    _, problem = attempt(confine_self, *limits)
+    channel.send({"refused": str(problem)} if problem else {"confined": True})
     # A module of its own that can be found, because dataclasses and pickle look it up.
     module = sys.modules["solution"] = types.ModuleType("solution")
     module.__file__ = "solution.py"

@@ -141,13 +141,9 @@ def run_program(
 
 
 class _Process(subprocess.Popen[bytes]):
-    """A process of the sandbox, killed and waited for at the end of its context.
+    """A process of the sandbox, killed and waited for at the end of its context."""
 
-    Attributes:
-        used_s: Processor time, once it was killed.
-    """
-
-    used_s = 0.0
+    used_s = 0.0  # processor time, once it was killed
 
     def __init__(self, name: str, end: socket.socket, limits: list[str], stream: int) -> None:
         super().__init__(

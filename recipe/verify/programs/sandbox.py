@@ -84,16 +84,6 @@ def available_layers() -> tuple[str, ...]:
     return tuple(name for name, is_there in found.items() if is_there)
 
 
-def confine_self(cpu_s: str, memory_mib: str, layers: str, parent_pid: str) -> str:
-    """Give up, for good, everything a pure function does not need; arguments of a command line.
-
-    Returns:
-        Why that failed, so that the process must not go on; or nothing.
-    """
-    _, problem = attempt(_confine, int(cpu_s), int(memory_mib), layers, int(parent_pid))
-    return str(problem) if problem else ""
-
-
 def attempt(call: Callable[..., Any], *arguments: Any) -> tuple[Any, BaseException | None]:
     """Return the value of a call and nothing, or nothing and what it raised; never raises."""
     try:
@@ -116,11 +106,16 @@ def bind_to(parent_pid: int) -> None:
         os._exit(0)
 
 
-def _confine(cpu_s: int, memory_mib: int, layers: str, parent_pid: int) -> None:
-    bind_to(parent_pid)
-    _limit(resource.RLIMIT_CPU, cpu_s, cpu_s + 1)  # SIGXCPU can be caught, the hard limit cannot
+def confine_self(cpu_s: str, memory_mib: str, layers: str, parent_pid: str) -> None:
+    """Give up, for good, everything a pure function does not need; arguments of a command line.
+
+    A process in which this raises anything must not go on.
+    """
+    bind_to(int(parent_pid))
+    # SIGXCPU can be caught, the hard limit cannot.
+    _limit(resource.RLIMIT_CPU, int(cpu_s), int(cpu_s) + 1)
     for kind, most in (
-        (resource.RLIMIT_AS, memory_mib << 20),
+        (resource.RLIMIT_AS, int(memory_mib) << 20),
         (resource.RLIMIT_FSIZE, 0),
         (resource.RLIMIT_CORE, 0),
         (resource.RLIMIT_NOFILE, _NUM_OPEN_FILES),

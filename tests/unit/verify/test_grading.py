@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import pytest
 
-from recipe.problems.schema import problem_from_row
-from recipe.verify.golds import gold_text
 from recipe.verify.grading import grade, quick_grade
 from recipe.verify.options import GradeOptions
 from recipe.verify.pool import VerifierPool
@@ -34,20 +29,3 @@ def test_the_pool_passes_its_options_to_both_stages():
     with VerifierPool(1, options=TAGGED) as pool:
         verdicts = pool.grade_many_blocking(items)
     assert [verdict.reason for verdict in verdicts] == ["correct", "correct"]
-
-
-def test_a_list_is_one_gold_answer_in_training_and_for_others():
-    row = {"prompt": "x", "reward_model": {"ground_truth": ["1", 2.0]}}
-    assert problem_from_row(row).answer == gold_text(["1", 2.0]) == "1, 2"
-    assert gold_text(["assert f(1) == 2", "assert f(2) == 4"], "program").count("\n") == 1
-
-
-def test_the_verifier_needs_no_training_stack():
-    code = (
-        "import sys; from recipe.verify.schema import Item; import recipe.verify.pool;"
-        "from recipe.verify.grading import grade;"
-        "assert grade(Item(r'\\boxed{5}', '5')).score == 1.0;"
-        "print([m for m in ('verl', 'torch', 'ray', 'pandas') if m in sys.modules])"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
