@@ -16,6 +16,7 @@ import functools
 import json
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -43,7 +44,7 @@ from recipe.run.whole_file import write_whole
 from recipe.study.tables import printable
 
 ASKED_FILE = "asked.json"
-_SHOWN = 2  # different answers of a round
+_SHOWN = 2  # answers of a round
 
 
 class EveryLevel(Method):
@@ -177,25 +178,21 @@ def write_question(given: argparse.Namespace, config: DictConfig, target: Path) 
 
 
 def asked_lines(asked: dict[str, Any]) -> list[str]:
-    """Return the problem, then every round with two different answers: a right one first."""
+    """Return the problem, then every round with its verdicts and two answers: right ones first."""
     lines = [f"problem {asked['id']}, gold answer {asked['answer']}", *_text(asked["problem"])]
     for done in asked["rounds"]:
-        turns, same = done["turns"], {}
-        right = [turn["score"] > 0 for turn in turns if turn["score"] is not None]
-        told = f"{sum(right)} of {len(right)} right" if right else f"{len(turns)} responses"
+        turns = sorted(done["turns"], key=lambda turn: -(turn["score"] or 0.0))
+        verdicts = Counter(f"{turn['reason']} {turn['extracted']}".strip() for turn in turns)
+        told = ", ".join(f"{count} x {verdict}" for verdict, count in verdicts.items())
         head = f"level {done['level']}" if done["level"] else f"{done['role']}, {done['prompt']}"
-        lines += ["", f"{head}: {told if turns else done['hint_status']}"]
+        lines += ["", f"{head}: {told or done['hint_status']}"]
         if done["hint"]:
-            lines.append(f"  hint{', holds the answer' if done['leaks'] else ''}")
-            lines += _text(done["hint"])
-        for turn in turns:
-            same.setdefault(f"{turn['reason']} {turn['extracted']}".strip(), []).append(turn)
-        by_worth = sorted(
-            same.items(), key=lambda each: (-(each[1][0]["score"] or 0), -len(each[1]))
-        )
-        for place, (verdict, found) in enumerate(by_worth):
-            lines.append(f"  {len(found)} x {verdict}")
-            lines += _text(found[0]["response"]) if place < _SHOWN else ()
+            lines += [
+                f"  hint{', holds the answer' if done['leaks'] else ''}",
+                *_text(done["hint"]),
+            ]
+        for turn in turns[:_SHOWN]:
+            lines += [f"  {turn['reason']}", *_text(turn["response"])]
     return [printable(line) for line in lines]
 
 

@@ -23,7 +23,6 @@ import pyarrow.parquet as pq
 from tqdm import tqdm
 
 from recipe.hint.hints.base import HintSource, WrittenText
-from recipe.hint.hints.leak import Equal, find_leaks, graded_equal
 from recipe.hint.methods import RELEASED
 from recipe.hint.prompt import Message
 from recipe.hint.settings import HintSettings, build_method, read_settings, read_texts
@@ -32,7 +31,6 @@ from recipe.problems.schema import HINT_COLUMN, HINT_COLUMN_PREFIX
 from recipe.run.arguments import Parser
 from recipe.run.errors import DataError
 from recipe.run.typed import finite
-from recipe.verify.pool import VerifierPool
 
 _NUMBERS = ("max_level", "max_tokens", "temperature", "top_p", "attempts", "seed")
 _FAILED = "generation_failed"  # nothing is wrong with the problem: asking again may help
@@ -71,18 +69,11 @@ def main(argv: Sequence[str]) -> None:
     source = build_source(settings, read_texts(settings), method)
     assert source is not None
     sizes = settings.max_level, settings.teacher.num_ladders
-    with VerifierPool() as pool:
-        equal = graded_equal(pool.grade_many)
-        print(asyncio.run(write_offline_hints(in_path, out_path, source, *sizes, equal)))
+    print(asyncio.run(write_offline_hints(in_path, out_path, source, *sizes)))
 
 
 async def write_offline_hints(
-    in_path: Path,
-    out_path: Path,
-    source: HintSource,
-    max_level: int,
-    per_prompt: int,
-    equal: Equal,
+    in_path: Path, out_path: Path, source: HintSource, max_level: int, per_prompt: int
 ) -> str:
     """Ask for ``per_prompt`` sets of hints per problem; write the file; return what to print.
 
@@ -128,15 +119,11 @@ async def write_offline_hints(
             kind, cells = pa.string(), [next(iter(texts), None) for texts in texts_P]
         table = table.append_column(HINT_COLUMN.format(level=level), pa.array(cells, kind))
     write_table(table, out_path)
-    hints_P = [[hint for each in some for hint in each] for some in ladders_P]
-    num_leaking = 0
-    for problem, hints in zip(problems, hints_P, strict=True):
-        num_leaking += sum(await find_leaks(hints, problem, equal))
+    without = sum(not any(some) for some in ladders_P)
     statuses = sorted(Counter(each.status for each in results).items())
     counts = ", ".join(f"{count} {status}" for status, count in statuses)
     calls, tokens = sum(each.calls for each in results), sum(each.tokens for each in results)
     return (
-        f"{out_path}: {len(problems)} problems, {hints_P.count([])} without a hint\n"
-        f"sets of hints: {counts}; {calls} requests, {tokens} tokens of responses\n"
-        f"{num_leaking} of {sum(map(len, hints_P))} hints hold the final answer"
+        f"{out_path}: {len(problems)} problems, {without} without a hint\n"
+        f"sets of hints: {counts}; {calls} requests, {tokens} tokens of responses"
     )

@@ -87,27 +87,23 @@ def test_a_method_with_hints_is_asked_at_every_level_whatever_is_right(name):
     hints = [each["hint"] for each in rounds]
     assert hints == ["", "think", "think. add", "think. add. carry"]
     lines = asked_lines(found)
-    start = lines.index("level 2: 2 of 3 right")
-    shown = ["level 2: 2 of 3 right", "  hint", "    think. add", "  2 x correct", "    2:1"]
-    assert lines[start : start + 5] == shown
+    start = lines.index("level 2: 2 x correct, 1 x truncated")
+    assert lines[start + 1 : start + 5] == ["  hint", "    think. add", "  correct", "    2:1"]
 
 
 def test_a_method_with_turns_is_asked_for_its_turns():
     found = asked("score", TurnEngine({0: [0, 1, 1], 1: [1, 1, 0]}, group_size=3))
     assert [each["prompt"] for each in found["rounds"]] == ["bare", "revise"]
     assert [turn["parent"] for turn in found["rounds"][1]["turns"]] == [[0, 0], [0, 1], [0, 2]]
-    lines = asked_lines(found)
-    start = lines.index("solver, revise: 2 of 3 right")
-    assert [line for line in lines[start:] if " x " in line] == ["  2 x correct", "  1 x wrong"]
+    assert "solver, revise: 2 x correct, 1 x wrong" in asked_lines(found)
 
 
 def test_two_answers_are_shown_right_ones_first_and_none_acts_on_the_terminal():
     outcomes = {0: [0, 0, "truncated", 0, "no_answer", 1]}
     found = asked("grpo", ScriptedEngine(outcomes, texts={0: "\x1b[2Jgone\rover"}))
     lines = asked_lines(json.loads(json.dumps(found)))
-    assert [line for line in lines if " x " in line] == [
-        *("  1 x correct", "  3 x wrong", "  1 x truncated", "  1 x no_answer")
-    ]
+    [told] = [line for line in lines if " x " in line]
+    assert told.endswith("1 x correct, 3 x wrong, 1 x truncated, 1 x no_answer")
     assert [line.strip() for line in lines].count(r"\x1b[2Jgone\rover") <= 2
     shown = "\n".join(lines)
     assert r"\x1b[2Jgone" in shown and "\x1b" not in shown and "\r" not in shown
