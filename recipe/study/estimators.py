@@ -26,7 +26,6 @@ from recipe.hint.conversations import TURN_FACTS
 
 _LEVEL = 0.95
 _SAME = 1e-12  # numbers in [-1, 1] that are no further apart differ in how they were added up
-_NORMAL_QUANTILE = 1.959964  # of the normal distribution, two-sided 95 %
 _SHARES = ("acc_t1", "acc_t2", "wrong_to_right", "right_to_wrong", "unchanged")  # of TURN_FACTS
 
 
@@ -92,16 +91,6 @@ def holm(probabilities: Sequence[float]) -> list[float]:
     return corrected
 
 
-def wilson_interval(
-    share: float, count: float, quantile: float = _NORMAL_QUANTILE
-) -> tuple[float, float]:
-    """Return Wilson's interval of a share of ``count`` independent draws."""
-    weight = quantile * quantile / count
-    centre = (share + weight / 2) / (1 + weight)
-    half = math.sqrt(weight * (share * (1 - share) + weight / 4)) / (1 + weight)
-    return max(0.0, centre - half), min(1.0, centre + half)
-
-
 def clustered_mean(means_P: npt.ArrayLike, num_responses: int) -> Estimate:
     """Estimate the mean of the problems' scores, each in [0, 1] and the mean of K responses.
 
@@ -124,8 +113,11 @@ def clustered_mean(means_P: npt.ArrayLike, num_responses: int) -> Estimate:
 
 
 def _share(mean: float, count: float, degrees: int) -> Estimate:
-    low, high = wilson_interval(mean, count, t_quantile(degrees))
-    return Estimate(mean, min(low, mean), max(high, mean))
+    """Return a share of ``count`` independent draws with Wilson's interval."""
+    weight = t_quantile(degrees) ** 2 / count
+    centre = (mean + weight / 2) / (1 + weight)
+    half = math.sqrt(weight * (mean * (1 - mean) + weight / 4)) / (1 + weight)
+    return Estimate(mean, max(0.0, min(centre - half, mean)), min(1.0, max(centre + half, mean)))
 
 
 def paired_mean(differences_P: npt.ArrayLike) -> Estimate:
