@@ -104,9 +104,7 @@ def _write(given: argparse.Namespace) -> None:
             rows.append(row)
     if shared:
         what = "left out" if given.drop_overlap else "--drop-overlap leaves them out"
-        lines.append(
-            f"{len(shared)} rows share text with a benchmark; {what} ({', '.join(shared)})"
-        )
+        lines.append(f"{len(shared)} rows share text with a benchmark; {what} ({listed(shared)})")
     write_rows(rows, given.output)
     warnings = [f"warning: {prepared.path}: {line}" for line in lines]
     print("\n".join([*warnings, read_file(given.output).summary()]))
