@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 from recipe import PROGRAMS, REPOSITORY
-from recipe.run.children import end_children, start_child
+from recipe.run.children import end_child, start_child
 from recipe.run.run_folder import accuracies, read_rows
 from recipe.run.typed import read_yaml
 from recipe.study.runs import SECONDS, VLLM_DIFFERENCE, compare_records
@@ -41,7 +41,7 @@ def run(name, device, folder, limit_s=1800):
         except subprocess.TimeoutExpired:
             code = f"none within {limit_s} s"
         finally:
-            end_children([process])
+            end_child(process)
         assert code == 0, f"exit code {code} of {name}, in {folder / name}"
 
 

@@ -13,7 +13,7 @@ from omegaconf import DictConfig, OmegaConf
 from pydantic import Field
 
 from recipe.hint.hints.base import TeacherSettings
-from recipe.hint.methods import BASELINE, METHODS, Method, get_method
+from recipe.hint.methods import METHODS, Method, get_method
 from recipe.hint.prompt import Style, Texts, load_texts
 from recipe.hint.samples import SampleSettings
 from recipe.run.errors import ConfigError
@@ -151,13 +151,6 @@ def method_defaults() -> dict[str, Any]:
 
 def _settings_nodes() -> dict[str, type[Method]]:
     return {cls.settings_node: cls for cls in METHODS.values() if cls.settings_node}
-
-
-def evaluated_method(config: DictConfig) -> str:
-    """Return ``trainer.method`` where it has several turns, else the one without hints."""
-    name = str(config.trainer.method)
-    cls = METHODS.get(name)
-    return name if cls and cls.is_multi_turn else BASELINE
 
 
 def build_method(trainer: Mapping[str, Any], settings: HintSettings) -> Method:

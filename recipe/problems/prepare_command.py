@@ -24,8 +24,7 @@ from pathlib import Path
 from recipe.problems.columns import check_target, read_file, read_problems, write_rows
 from recipe.problems.prepare import KEYS, SOURCES_FILE, Given, Prepared, listed, read_rows
 from recipe.problems.schema import KINDS
-from recipe.run.arguments import Parser
-from recipe.run.ending import errors_in_one_line
+from recipe.run.ending import Parser, errors_in_one_line
 from recipe.run.errors import DataError
 from recipe.run.whole_file import file_sha256
 from recipe.verify.golds import is_placeholder

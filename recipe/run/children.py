@@ -52,21 +52,17 @@ def _end_with(parent: int) -> None:
         os.kill(os.getpid(), signal.SIGTERM)
 
 
-def end_children(processes: Sequence[subprocess.Popen]) -> None:
-    """Ask processes to end, wait, and kill the others together with what they started."""
-    for process in processes:
-        process.terminate()
-    deadline = time.monotonic() + GRACE_S
+def end_child(process: subprocess.Popen) -> None:
+    """Ask a process to end, wait, and kill it together with what it started."""
+    process.terminate()
     try:
-        for process in processes:
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(max(0.0, deadline - time.monotonic()))
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(GRACE_S)
     finally:  # after a second signal too
-        for process in processes:
-            if process.poll() is None:
-                with contextlib.suppress(ProcessLookupError, subprocess.TimeoutExpired):
-                    os.killpg(process.pid, signal.SIGKILL)
-                    process.wait(_KILLED_S)
+        if process.poll() is None:
+            with contextlib.suppress(ProcessLookupError, subprocess.TimeoutExpired):
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait(_KILLED_S)
 
 
 @contextlib.contextmanager

@@ -1,13 +1,23 @@
-"""Report a command's failure in one line and set its exit code."""
+"""Report a wrong argument and a command's failure in one line, and set the exit code."""
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import os
 import sys
 from collections.abc import Iterator
+from typing import NoReturn
 
 from recipe.run.errors import HintError, Terminated, one_line
+
+
+class Parser(argparse.ArgumentParser):
+    """Reports a wrong argument in one line, without the usage, and exits with code 2."""
+
+    def error(self, message: str) -> NoReturn:
+        """Print the line."""
+        self.exit(2, f"{self.prog}: {' '.join(message.split())}\n")
 
 
 @contextlib.contextmanager

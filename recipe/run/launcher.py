@@ -26,7 +26,7 @@ from recipe.run.errors import HintError, StallError, Terminated, one_line
 from recipe.run.paths import evaluation_folder, make_absolute
 from recipe.run.reporter import Console, closing_lines
 from recipe.run.run_folder import RunFolder, keep_config
-from recipe.run.task_runner import HintTaskRunner, is_training
+from recipe.run.task_runner import HintTaskRunner
 from recipe.run.watchdog import NO_ANSWER, Watchdog, read_fatal, sentence_of
 from recipe.run.whole_file import claimed
 
@@ -81,8 +81,9 @@ def leave_former_run(config: DictConfig) -> None:
 
     Also if this start fails, the next one must not take up the former run with them.
     """
-    root = Path(config.trainer.default_local_dir)
-    if is_training(config) and config.trainer.resume_mode == "disable" and root.is_dir():
+    trainer, root = config.trainer, Path(config.trainer.default_local_dir)
+    evaluates = trainer.get("eval_only") or trainer.get("val_only")
+    if not evaluates and trainer.resume_mode == "disable" and root.is_dir():
         point_at(root, 0)
 
 

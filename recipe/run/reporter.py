@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
 import time
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -39,22 +41,11 @@ class StepReporter:
             return ""
         now = time.monotonic()
         first, began = self._first = self._first or (step - 1, now - data["timing_s/step"])
-        return f"{duration((now - began) / (step - first) * (self._total - step))} left"
-
-    def finish(self, exit_code: int = 0) -> None:
-        """Close the backends."""
-        self._tracking.finish(exit_code=exit_code)
+        seconds = (now - began) / (step - first) * (self._total - step)
+        return f"{timedelta(seconds=round(seconds))} left"
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._tracking, name)
-
-
-def duration(seconds: float) -> str:
-    """Return a time to plan by: ``40 s``, ``7 min``, ``2 h 5 min``."""
-    if seconds < 60:
-        return f"{seconds:.0f} s"
-    hours, minutes = divmod(round(seconds / 60), 60)
-    return f"{hours} h {minutes} min" if hours else f"{minutes} min"
 
 
 def describe(data: dict[str, Any], head: str, left: str = "") -> list[str]:
@@ -116,22 +107,17 @@ def closing_lines(folder: RunFolder) -> list[str]:
 
 
 class Console:
-    """Shows the run's console file as it grows."""
+    """Shows the run's console file as it grows, from where it ends now."""
 
     def __init__(self, path: Path) -> None:
-        self._path = path
-        self._seen = path.stat().st_size if path.exists() else 0  # what earlier starts have shown
+        path.touch()
+        self._file = path.open(encoding="utf-8", errors="replace")
+        self._file.seek(0, os.SEEK_END)
 
     def show(self) -> None:
-        """Show the lines that were written since the last call."""
-        if not self._path.exists():
-            return
-        with open(self._path, "rb") as file:
-            file.seek(self._seen)
-            whole, end, _ = file.read().rpartition(b"\n")
-        self._seen += len(whole) + len(end)
+        """Show what was written since the last call."""
         with contextlib.suppress(OSError):  # a closed terminal ends no run: the lines are a file
-            sys.stdout.write((whole + end).decode(errors="replace"))
+            sys.stdout.write(self._file.read())
             sys.stdout.flush()
 
 

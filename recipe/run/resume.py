@@ -32,11 +32,10 @@ from recipe.run.run_folder import accuracies, read_rows
 _KEPT = names("trainer", "max_actor_ckpt_to_keep max_critic_ckpt_to_keep")
 _MODE, _FROM = names("trainer", "resume_mode resume_from_path")
 _OTHER = "give another trainer.experiment_name"
-# verl writes a file per trainer process, and can be resumed only with as many.
-_DEVICES = "trainer.nnodes x trainer.n_gpus_per_node"
 # What must be as it was for a run to be resumed: a setting, or a section with all that is in it ...
 _SAME = (
-    *names("trainer", "method v1.trainer_mode"),
+    # verl writes a file per trainer process, and can be resumed only with as many.
+    *names("trainer", "method v1.trainer_mode nnodes n_gpus_per_node"),
     *names("trainer", "hint_accuracy_min_threshold hint_accuracy_max_threshold"),
     *("algorithm", "hint", FUNCTION, KWARGS, "reward.reward_manager.name", "critic.optim"),
     *names(MODEL_NODE, "path lora_rank lora_alpha target_modules custom_chat_template"),
@@ -46,7 +45,6 @@ _SAME = (
     *names(ROLLOUT, "n prompt_length temperature top_p top_k"),
     *names(ACTOR, "optim strategy ppo_mini_batch_size ppo_epochs loss_agg_mode policy_loss"),
     *names(ACTOR, "clip_ratio_low clip_ratio_high use_kl_loss kl_loss_coef fsdp_config.fsdp_size"),
-    _DEVICES,
 )
 # ... but for these.
 _FREE = (
@@ -159,8 +157,7 @@ def _compared(config: Any) -> dict[str, Any]:
     for name in {*SOURCES, *DATA_FILES} & flat.keys():
         many = flat[name] if isinstance(flat[name], list) else [flat[name]]
         flat[name] = ", ".join(Path(str(each)).name for each in many)
-    nodes, each = (flat.pop(f"trainer.{key}", None) for key in ("nnodes", "n_gpus_per_node"))
-    return flat | {_DEVICES: (nodes or 0) * (each or 0)}
+    return flat
 
 
 def check_places(config: DictConfig) -> None:

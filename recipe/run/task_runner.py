@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import time
 import traceback
 from collections.abc import Callable
 from typing import Any
@@ -26,11 +25,6 @@ MANAGER = "recipe.hint.adapter.worker.HintManager"
 REGISTER_SERVERS = "recipe.hint.adapter.rollout_server.register"
 # If a run's command is killed, its driver ends some seconds later.
 _PREDECESSOR_S = 60.0
-
-
-def is_training(config: DictConfig) -> bool:
-    """Return whether the run trains, and does not only evaluate."""
-    return not (config.trainer.get("eval_only") or config.trainer.get("val_only"))
 
 
 class HintTaskRunner:
@@ -110,21 +104,16 @@ class HintTaskRunner:
 
 
 def _check_queue_is_free() -> None:
-    """Wait for the queue of a run that has just ended; there is one name for it in a cluster.
+    """Refuse a cluster with the queue of another run; there is one name for it in a cluster.
 
     TransferQueue would join that of a run at work, mix both runs' rows, and end it with the first.
     """
-    deadline = time.monotonic() + _PREDECESSOR_S
-    while time.monotonic() < deadline:
-        try:
-            queue_controller()
-        except ValueError:
-            return
-        time.sleep(1.0)
-    raise HintError(
-        "another training runs in this Ray cluster, and TransferQueue serves one in a cluster; "
-        "wait for its end, or give this run a cluster of its own (leave RAY_ADDRESS out)"
-    )
+    with contextlib.suppress(ValueError):
+        queue_controller()
+        raise HintError(
+            "another training runs in this Ray cluster, and TransferQueue serves one in a cluster; "
+            "wait for its end, or give this run a cluster of its own (leave RAY_ADDRESS out)"
+        )
 
 
 def prepare_verl() -> None:

@@ -32,10 +32,10 @@ from recipe import PROGRAMS
 from recipe.hint.main_hint import run_command
 from recipe.hint.methods import METHODS
 from recipe.hint.settings import build_method, settings_of
-from recipe.run.arguments import Parser
 from recipe.run.checkpoints import MERGED, resume_step, step_folder
-from recipe.run.children import GRACE_S, deferred_signals, end_children, pause, start_child
+from recipe.run.children import GRACE_S, deferred_signals, end_child, pause, start_child
 from recipe.run.config import check
+from recipe.run.ending import Parser
 from recipe.run.errors import HintError, StallError
 from recipe.run.whole_file import claimed
 
@@ -180,7 +180,7 @@ class Alternation:
                 pause(0.5)
             yield server, f"http://{_HOST}:{port}"
         finally:
-            end_children([server])
+            end_child(server)
 
     def _run(
         self, program: str, arguments: Sequence[str], server: subprocess.Popen | None = None
@@ -194,7 +194,7 @@ class Alternation:
                 _check_runs(server)
                 pause(0.2)
         finally:
-            end_children([process])
+            end_child(process)
         if code:
             raise HintError(f"{program} ended with exit code {code}; it has said why")
 

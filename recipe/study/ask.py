@@ -33,8 +33,8 @@ from recipe.hint.settings import settings_of
 from recipe.hint.turns import Decision, Round, Sample, at_level
 from recipe.problems.columns import make_row, read_problems, write_rows
 from recipe.problems.schema import Problem
-from recipe.run.arguments import Parser
 from recipe.run.config import files_of
+from recipe.run.ending import Parser
 from recipe.run.errors import DataError
 from recipe.run.paths import TRAIN, VAL
 from recipe.run.run_folder import RunFolder

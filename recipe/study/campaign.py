@@ -28,10 +28,9 @@ from hydra.core.override_parser.types import Quote, QuotedString
 from pydantic import Field
 
 from recipe import PROGRAMS
-from recipe.run.arguments import Parser
 from recipe.run.checkpoints import resume_step, step_folder
-from recipe.run.children import deferred_signals, end_children, pause, start_child
-from recipe.run.ending import errors_in_one_line
+from recipe.run.children import deferred_signals, end_child, pause, start_child
+from recipe.run.ending import Parser, errors_in_one_line
 from recipe.run.errors import ConfigError, HintError, one_line
 from recipe.run.run_folder import RunFolder
 from recipe.run.typed import read_typed, read_yaml
@@ -272,7 +271,7 @@ def _make_run(plan: Plan, root: Path) -> None:
                 while process.poll() is None:
                     pause(_POLL_S)
             finally:
-                end_children([process])
+                end_child(process)
         if process.returncode:
             raise HintError(f"{step}: exit code {process.returncode}")
         last = step

@@ -13,6 +13,7 @@ import json
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, replace
+from datetime import timedelta
 from math import isnan
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,17 +23,16 @@ from omegaconf import DictConfig, OmegaConf, open_dict
 
 from recipe.hint.adapter.engine import EngineBuilder, problems_in_flight
 from recipe.hint.adapter.hint_sources import parts_of_validation
-from recipe.hint.methods import METHODS
+from recipe.hint.methods import BASELINE, METHODS
 from recipe.hint.rollout import PromptRollout, RolloutParts
 from recipe.hint.schema import ProblemState
-from recipe.hint.settings import build_method, evaluated_method, read_texts, settings_of
+from recipe.hint.settings import build_method, read_texts, settings_of
 from recipe.problems.columns import read_problems
 from recipe.problems.schema import Problem
 from recipe.run.checkpoints import MERGED, checkpoint_of, model_files
 from recipe.run.config import FUNCTION, MODEL_NODE, ROLLOUT, check, files_of, names, setting
 from recipe.run.launcher import run_to_its_end
 from recipe.run.paths import VAL, evaluation_folder, local_path
-from recipe.run.reporter import duration
 from recipe.run.run_folder import RunFolder
 from recipe.run.task_runner import HintTaskRunner, prepare_verl
 from recipe.run.watchdog import Liveness, Watchdog
@@ -52,7 +52,9 @@ def check_and_evaluate(config: DictConfig, argv: Sequence[str]) -> None:
     """Check an evaluation, print what will run, run it to its end and print its table."""
     from recipe.study.export import merge_model
 
-    apply_evaluation_mode(config, evaluated_method(config))
+    name = str(config.trainer.method)  # one without turns is evaluated as the one without hints
+    has_turns = name in METHODS and METHODS[name].is_multi_turn
+    apply_evaluation_mode(config, name if has_turns else BASELINE)
     print("\n".join(preflight_evaluation(config, argv)), flush=True)
     if config.preflight_only:
         return
@@ -265,8 +267,8 @@ async def draw_responses(
             drawn, now = drawn + len(rows), time.monotonic()
             if now - said > _SAY_EVERY_S or drawn == total:
                 said = now
-                left_s = (total - drawn) * (now - start) / drawn
-                say(f"samples {drawn}/{total}" + (f"  {duration(left_s)} left" if left_s else ""))
+                left = timedelta(seconds=round((total - drawn) * (now - start) / drawn))
+                say(f"samples {drawn}/{total}" + (f"  {left} left" if left else ""))
 
     async with asyncio.TaskGroup() as group:
         for _ in range(min(concurrency, len(jobs))):

@@ -18,11 +18,10 @@ from typing import TYPE_CHECKING
 
 from omegaconf import DictConfig
 
-from recipe.run.arguments import Parser
 from recipe.run.checkpoints import MERGED, check_undamaged, checkpoint_of, model_files, step_of
 from recipe.run.children import start_child
 from recipe.run.config import check
-from recipe.run.ending import errors_in_one_line
+from recipe.run.ending import Parser, errors_in_one_line
 from recipe.run.errors import ConfigError
 from recipe.run.whole_file import move_whole
 

@@ -23,8 +23,7 @@ from typing import Any, get_args
 from pydantic import BaseModel, ConfigDict
 from tqdm import tqdm
 
-from recipe.run.arguments import Parser
-from recipe.run.ending import errors_in_one_line
+from recipe.run.ending import Parser, errors_in_one_line
 from recipe.run.typed import finite, read_json
 from recipe.run.whole_file import whole_file
 from recipe.verify.answer import formats_asked_for

@@ -28,7 +28,7 @@ from recipe.hint.prompt import Message
 from recipe.hint.settings import HintSettings, build_method, read_settings, read_texts
 from recipe.problems.columns import check_target, read_problems, write_table
 from recipe.problems.schema import HINT_COLUMN, HINT_COLUMN_PREFIX
-from recipe.run.arguments import Parser
+from recipe.run.ending import Parser
 from recipe.run.errors import DataError
 from recipe.run.typed import finite
 

@@ -17,8 +17,7 @@ import argparse
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from recipe.run.arguments import Parser
-from recipe.run.ending import errors_in_one_line
+from recipe.run.ending import Parser, errors_in_one_line
 from recipe.run.errors import DataError
 from recipe.run.whole_file import write_whole
 from recipe.study.campaign_results import keep_results, read_results_of, results_page, runs_of

@@ -21,8 +21,7 @@ import torch
 import transformers
 
 from recipe.problems.schema import HINT_COLUMN
-from recipe.run.arguments import Parser
-from recipe.run.ending import errors_in_one_line
+from recipe.run.ending import Parser, errors_in_one_line
 from recipe.run.whole_file import file_sha256
 from recipe.worlds import base, chains, three_turn, two_turn
 from recipe.worlds.base import Recipe

@@ -5,8 +5,7 @@ import importlib
 import pytest
 
 from recipe.hint.command import choose_hardware, given_settings, translated
-from recipe.run.arguments import Parser
-from recipe.run.ending import errors_in_one_line
+from recipe.run.ending import Parser, errors_in_one_line
 
 
 def test_the_last_value_of_a_setting_wins():

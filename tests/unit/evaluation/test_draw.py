@@ -19,7 +19,7 @@ from recipe.hint.methods import Method
 from recipe.hint.prompt import Texts
 from recipe.hint.rollout import RolloutParts
 from recipe.hint.schema import Response
-from recipe.hint.settings import HintSettings, evaluated_method, method_defaults, settings_of
+from recipe.hint.settings import HintSettings, method_defaults, settings_of
 from recipe.problems.columns import read_problems
 from recipe.problems.schema import Problem
 from recipe.run.errors import ConfigError
@@ -184,8 +184,7 @@ def test_a_row_of_turns_is_the_last_one_with_its_conversation_and_what_it_change
     assert played([0, 1, 2], stage1_steps=9) == rows
 
 
-def test_only_a_method_with_turns_is_played_and_its_settings_are_kept():
-    assert [evaluated_method(drawing(name)) for name in ("score", "sage")] == ["score", "grpo"]
+def test_the_settings_of_turns_that_are_played_are_kept():
     assert "turns" not in evaluation_settings(drawing())
     turns = evaluation_settings(drawing("score", alpha=3.0))["turns"]
     assert (turns["method"], turns["settings"]["alpha"]) == ("score", 3.0)

@@ -10,7 +10,7 @@ import pytest
 
 from recipe.run.children import (
     deferred_signals,
-    end_children,
+    end_child,
     pause,
     raise_deferred,
 )
@@ -74,7 +74,7 @@ def test_a_second_signal_kills_what_the_first_one_could_not_end():
             pause(0.0)
         finally:
             with pytest.raises(KeyboardInterrupt):
-                end_children([job])
+                end_child(job)
     assert job.wait(10) == -signal.SIGKILL
 
 

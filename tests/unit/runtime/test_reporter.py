@@ -8,7 +8,6 @@ from recipe.run.reporter import (
     StepReporter,
     closing_lines,
     describe,
-    duration,
 )
 from recipe.run.run_folder import RunFolder
 
@@ -49,8 +48,8 @@ def turns(prefix):
 
 
 def test_a_step_with_hints_tells_its_levels_and_what_they_brought():
-    assert describe(HINTED, "step 3/45", "7 min left") == [
-        "step 3/45  9.8 s  (rollout 6.0 s, log-probs 1.0 s, update 2.5 s, sync 0.3 s)  7 min left",
+    assert describe(HINTED, "step 3/45", "0:07 left") == [
+        "step 3/45  9.8 s  (rollout 6.0 s, log-probs 1.0 s, update 2.5 s, sync 0.3 s)  0:07 left",
         "  reward 0.250   informative groups 5/8   hint levels 0:2 1:1 2:5   hints written 6/6   "
         "tokens 1000",
     ]
@@ -78,14 +77,6 @@ def test_a_validation_is_told_by_its_source_and_with_turns_by_both_ends():
     ]
 
 
-@pytest.mark.parametrize(
-    ("length", "text"),
-    [(0, "0 s"), (59.4, "59 s"), (60, "1 min"), (3570, "1 h 0 min"), (7500, "2 h 5 min")],
-)
-def test_a_time_is_told_in_its_two_largest_units(length, text):
-    assert duration(length) == text
-
-
 class Backends:
     def __init__(self):
         self.logged = []
@@ -107,7 +98,7 @@ def test_a_step_goes_to_the_file_the_backends_and_the_console(folder):
     assert backends.logged == [(1, HINTED)]
     assert [json.loads(line)["step"] for line in folder.metrics.read_text().splitlines()] == [1]
     first = folder.console.read_text().splitlines()[0]
-    assert first.startswith("step 1/2  9.8 s  (") and first.endswith(")  10 s left")
+    assert first.startswith("step 1/2  9.8 s  (") and first.endswith(")  0:00:10 left")
 
 
 def test_the_close_of_a_run_tells_its_first_and_its_last_validation(folder):
