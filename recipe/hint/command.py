@@ -120,8 +120,6 @@ def explain(error: Exception, argv: Sequence[str]) -> str:
     name = next((given for given in given_settings(argv) if given.endswith(found)), found)
     node: Any = OmegaConf.to_container(primary_config(), resolve=False)
     known = dict(leaves(node))
-    if name in known:
-        return f"{name} takes a key that it does not have yet with a + in front: '+{name}=...'"
     meant = difflib.get_close_matches(name, known, n=1)
     hint = f"; did you mean {meant[0]}?" if meant else ""
     return f"{name} is not a setting{hint} (a new key of verl's needs a + in front)"

@@ -272,8 +272,7 @@ class HintMixin(CreditMixin):
             super()._save_checkpoint()
             self.folder.settle()
             mark_complete(root, self.global_steps, needs=("actor",))
-            keep = self.config.trainer.max_actor_ckpt_to_keep
-            drop_old(root, self.global_steps, keep, spared=self._resumed_from)
+            drop_old(root, self.global_steps, self.config.trainer.max_actor_ckpt_to_keep)
 
     def _load_checkpoint(self) -> None:
         trainer = self.config.trainer

@@ -1,8 +1,6 @@
 """Make tables, pages and figures from finished runs: ``main_report.py --help``."""
 
-import sys
-
 from recipe.study.report_command import main
 
 if __name__ == "__main__":
-    sys.exit(main())
+    raise SystemExit(main())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
@@ -34,6 +33,7 @@ OmegaConf.register_new_resolver(
 
 _Count = Annotated[int, Field(ge=1)]
 _Positive = Annotated[float, Field(gt=0)]
+_Part = Annotated[float, Field(gt=0, lt=1)]
 
 
 @dataclass(frozen=True)
@@ -55,15 +55,8 @@ class VerifySettings:
 class PrefixSettings:
     """How much of the solution each level of source ``solution_prefix`` shows."""
 
-    ratios: tuple[float, ...] = (0.25, 0.5, 0.75)
+    ratios: Annotated[tuple[_Part, ...], Field(min_length=1)] = (0.25, 0.5, 0.75)
     unit: Literal["char", "sentence"] = "char"
-
-    def __post_init__(self) -> None:
-        bounds = (0.0, *self.ratios, 1.0)
-        if len(bounds) < 3 or any(low >= high for low, high in itertools.pairwise(bounds)):
-            raise ConfigError(
-                f"hint.prefix.ratios={list(self.ratios)} must grow, above 0 and below 1"
-            )
 
 
 @dataclass(frozen=True)

@@ -70,19 +70,14 @@ def empty_step(root: str | Path, step: int) -> None:
         shutil.rmtree(folder / part, ignore_errors=True)
 
 
-def drop_old(
-    root: str | Path, step: int, keep: int | None = None, *, spared: Path | None = None
-) -> None:
+def drop_old(root: str | Path, step: int, keep: int | None = None) -> None:
     """Delete the large files of all but the newest ``keep`` complete checkpoints up to ``step``.
 
     verl counts only what its own process has saved; what an earlier start has left is counted
-    here. Those whose weights verl deleted are emptied too. ``spared``, from which the run was
-    resumed, stays beside these.
+    here. Those whose weights verl deleted are emptied too.
     """
     old = {each for each in complete_steps(root) if each <= step}
     old -= {*sorted(old)[-keep:]} if keep else old
-    if spared is not None and is_within(root, spared):
-        old.discard(step_of(spared) or 0)
     for folder in Path(root).glob("global_step_*"):
         before = step_of(folder)
         if before is None or before >= step:
@@ -127,13 +122,12 @@ def repair_pointer(root: str | Path) -> int | None:
 
 def said_of(folder: Path) -> dict[str, Any]:
     """Return what ``COMPLETE`` says of a checkpoint: its step, and its files' sizes."""
-    try:
-        return dict(json.loads((folder / COMPLETE).read_text(encoding="utf-8")))
-    except (OSError, ValueError, TypeError) as error:
+    if not (folder / COMPLETE).is_file():
         raise ConfigError(
-            f"{folder} is not complete ({COMPLETE}: {error}): verl wrote it alone, or its run was "
-            f"killed while it was saved; take an earlier one"
-        ) from error
+            f"{folder} is not complete (no {COMPLETE}): verl wrote it alone, or its run was killed "
+            f"while it was saved; take an earlier one"
+        )
+    return json.loads((folder / COMPLETE).read_text(encoding="utf-8"))
 
 
 def check_undamaged(folder: Path) -> None:

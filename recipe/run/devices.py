@@ -43,14 +43,11 @@ def cpus_needed(config: DictConfig) -> int:
     return 2 + storage + 3 * devices + 2 * rollout_devices(config)
 
 
-def check_machine(config: DictConfig) -> list[str]:
+def check_machine(config: DictConfig) -> None:
     """Check that replicas are whole, and the GPU and CPU slots of a run on this machine.
 
     A cluster that already runs is not looked at. With ``preflight_only`` the run may be meant for
     another machine than this one, a login node.
-
-    Returns:
-        What could not be checked for want of a GPU.
     """
     # verl stops late over a remainder, or leaves it idle.
     size = math.prod(setting(config, f"{ROLLOUT}.{name}") or 1 for name in _SIZES)
@@ -58,7 +55,7 @@ def check_machine(config: DictConfig) -> list[str]:
         told = f"{devices} devices are not whole replicas of {size}"
         check(devices % size == 0, f"{told} ({ROLLOUT}.{' x '.join(_SIZES)})")
     if setting(config, "ray_kwargs.ray_init.address") or os.environ.get("RAY_ADDRESS"):
-        return []
+        return
     is_there = setting(config, "trainer.device") != "cuda" or has_gpu()
     check(
         is_there or setting(config, "preflight_only"),
@@ -74,5 +71,3 @@ def check_machine(config: DictConfig) -> list[str]:
         f"{_NUM_CPUS}={given} gives Ray {slots} slots for its actors, which are no cores, and "
         f"{needed} are needed; give {_NUM_CPUS}={needed} or more",
     )
-    told = "not checked without the GPU: number of devices, memory, driver and kernels"
-    return [] if is_there else [f"{told}; {needed} CPU slots are needed on the first node"]

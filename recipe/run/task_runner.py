@@ -21,7 +21,6 @@ from recipe.run.whole_file import claimed, write_whole
 
 # The recipe's parts, by name: importing them takes seconds, which the command need not wait.
 TRAINERS = "recipe.hint.hint_trainer.TRAINERS"
-MANAGER = "recipe.hint.adapter.worker.HintManager"
 REGISTER_SERVERS = "recipe.hint.adapter.rollout_server.register"
 # If a run's command is killed, its driver ends some seconds later.
 _PREDECESSOR_S = 60.0
@@ -79,8 +78,7 @@ class HintTaskRunner:
             trainer.turn_metrics = self.turn_metrics or trainer.turn_metrics
             trainer.init()
             with limit("the agent-loop workers", "start_s"):
-                agent = config.actor_rollout_ref.rollout.agent
-                name = agent.get("agent_loop_manager_class") or MANAGER
+                name = config.actor_rollout_ref.rollout.agent.agent_loop_manager_class
                 manager = load_class_from_fqn(name, "AgentLoopManager").create(
                     config=config,
                     llm_client=trainer.get_llm_client(),

@@ -111,7 +111,7 @@ def preflight_evaluation(config: DictConfig, argv: Sequence[str] = ()) -> list[s
     told = f"lora_adapter_path={adapter}: an evaluation serves the weights of {MODEL} alone; give"
     check(not adapter, f"{told} a checkpoint, or a folder with the adapter merged")
     preflight.check_reward(config, settings)
-    unchecked = check_machine(config)
+    check_machine(config)
     check_places(config)
     files = inputs.read_files(config, VAL, by_source=True)  # a benchmark may be spread over files
     served, has_weights = local_path(str(setting(config, MODEL))), True
@@ -143,7 +143,6 @@ def preflight_evaluation(config: DictConfig, argv: Sequence[str] = ()) -> list[s
         preflight.lengths_line(config, lengths),
         f"devices   {trainer.nnodes} x {trainer.n_gpus_per_node} {trainer.device}",
         f"folder    {settings.run_dir}",
-        *unchecked,
         *(f"warning: {line}" for line in warnings),
     ]
 

@@ -6,11 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hydra.errors import ConfigCompositionException
 from omegaconf import OmegaConf
 
 from recipe import REPOSITORY
-from recipe.hint.command import choose_hardware, explain, translated
+from recipe.hint.command import choose_hardware, translated
 from recipe.hint.methods import METHODS
 
 pytestmark = pytest.mark.slow
@@ -73,10 +72,3 @@ def test_a_documented_command_composes(place, words, composed):
     settings, _ = choose_hardware(translated(words), has_gpu=False)
     config = composed(*settings)
     assert OmegaConf.select(config, "trainer.method") in METHODS
-
-
-def test_a_new_field_of_a_request_without_its_plus_is_told_the_plus(composed):
-    argv = ["hint.teacher.body={max_completion_tokens:2048}"]
-    with pytest.raises(ConfigCompositionException) as caught:
-        composed("hardware=laptop", *argv)
-    assert "a + in front: '+hint.teacher.body=...'" in explain(caught.value, argv)

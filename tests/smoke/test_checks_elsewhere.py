@@ -131,9 +131,6 @@ def test_a_preset_with_gpus_is_checked_without_them(preset, command, stand_in, t
     code, stdout, stderr = command(*given, "preflight_only=true")
     assert (code, stderr) == (0, "")
     assert everything_in(tmp_path) == before
-    [line] = [line for line in stdout.splitlines() if line.startswith("not checked without the")]
-    # 2 of the driver, 8 / 2 storage units of each node, 3 for each of 8 devices
-    assert ("; 30 CPU slots are needed" in line) == (preset == "multinode")
 
     code, _, stderr = command(*given)
     assert code == 2

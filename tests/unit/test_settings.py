@@ -49,7 +49,7 @@ def test_each_method_gives_the_configuration_its_settings_and_their_defaults():
         ({"top_p": 0.0}, "top_p=0.0"),
         ({"verify": {"timeout_s": 0}}, "verify.timeout_s=0"),
         ({"fixed": 3}, "fixed=3"),
-        ({"prefix": {"ratios": [0.5, 0.25]}}, "prefix.ratios=[0.5, 0.25]"),
+        ({"prefix": {"ratios": [0.5, 1.5]}}, "prefix.ratios[1]=1.5"),
         ({"ghpo": {"accuracy_weight": 0}}, "ghpo.accuracy_weight=0"),
         ({"scaf": {"increments": 0}}, "scaf.increments=0"),
         ({"search": {"probe_n": -1}}, "search.probe_n=-1"),

@@ -152,15 +152,6 @@ def test_starts_share_the_number_of_checkpoints_that_stay(tmp_path):
     assert complete_steps(tmp_path) == [7, 8]
 
 
-def test_what_the_run_was_resumed_from_stays_for_the_same_command(tmp_path):
-    lay(tmp_path, 80, 85, 90)
-    drop_old(tmp_path, 90, 2, spared=tmp_path / "global_step_80")
-    assert complete_steps(tmp_path) == [80, 85, 90]
-    lay(tmp_path, 95)
-    drop_old(tmp_path, 95, 2, spared=tmp_path / "global_step_80")
-    assert complete_steps(tmp_path) == [80, 90, 95]
-
-
 def test_a_step_that_is_written_over_loses_the_parts_of_another_number_of_processes(tmp_path):
     # 4 processes saved step 3 before; now 2 do: model_world_size_4_* beside model_world_size_2_*
     # could not be merged.

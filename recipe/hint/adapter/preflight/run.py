@@ -72,7 +72,7 @@ def preflight(config: DictConfig, argv: Sequence[str]) -> list[str]:
         told = ", ".join(f"{name}={options[name]}" for name in idle)
         warnings.append(f"without effect in this run: {told}")
     check_reward(config, settings)
-    unchecked = check_machine(config)
+    check_machine(config)
     folder = check_run_folder(config)
 
     train, val = inputs.read_files(config, TRAIN), inputs.read_files(config, VAL, by_source=True)
@@ -108,7 +108,6 @@ def preflight(config: DictConfig, argv: Sequence[str]) -> list[str]:
         f"devices   {trainer.nnodes} x {trainer.n_gpus_per_node} {trainer.device}, trainer mode "
         f"{trainer.v1.trainer_mode}",
         f"folder    {settings.run_dir} ({folder})",
-        *unchecked,
         *(f"warning: {line}" for line in warnings),
     ]
 
