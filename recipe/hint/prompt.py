@@ -63,7 +63,7 @@ was asked for."""
 # What a template must hold.
 _FIELDS = (
     *(("hint_user", "problem"), ("hint_user", "solution"), ("refine", "feedback")),
-    *(("guide_user", "problem"), ("guide_user", "attempt"), ("failed_test", "failure")),
+    *(("guide_user", "problem"), ("guide_user", "attempt")),
 )
 
 Message = dict[str, str]
@@ -88,8 +88,6 @@ class Texts:
     guide_system: str = GUIDE_SYSTEM
     guide_user: str = GUIDE_USER
     refine: str = REFINE
-    # Of a program, where `show_failed_test` is set.
-    failed_test: str = "The program was run, and a test ended with this:\n{failure}"
 
 
 def load_texts(mapping: object, source: str) -> Texts:

@@ -217,13 +217,6 @@ class Sample:
     writes_hints_early: bool = False
     is_off_schedule: bool = False
 
-    def __post_init__(self) -> None:
-        if self.is_probe and self.parents is not None:
-            raise ValueError(
-                "Sample has is_probe and parents; only a group of the problem itself can be a "
-                "probe: leave one of them out"
-            )
-
     @property
     def level(self) -> int:
         """The hint level of the prompt."""

@@ -51,7 +51,7 @@ def test_a_right_group_with_different_rewards_has_a_signal():
 
 
 def test_ghpo_weighs_the_reward_as_it_weighs_accuracy():
-    method = Ghpo(max_level=1, settings=GhpoSettings(mode="none", accuracy_weight=2.0))
+    method = Ghpo(max_level=1, settings=GhpoSettings(accuracy_weight=2.0))
     outcome = run(method, {0: [1, 0]}, engine=OwnReward({0: [1, 0]}))
     # 2 x (1 - 1.5) and 2 x (0 - 1.5); neither keeps the tags of a form
     assert outcome.record.rewards == (-1.0, -3.0)

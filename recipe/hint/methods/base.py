@@ -14,7 +14,7 @@ from recipe.hint.credit.base import Credit
 from recipe.hint.credit.rows import DROPPED
 from recipe.hint.prompt import Style
 from recipe.hint.schema import FINAL_HINT_FAILURES, ProblemState
-from recipe.hint.turns import Bare, Decision, Place, Round, Row, Sample, Train, Turn, turn_at
+from recipe.hint.turns import Decision, Place, Round, Row, Sample, Train, Turn, turn_at
 from recipe.problems.schema import Problem
 from recipe.run.errors import ConfigError, TeacherSilentError
 
@@ -80,8 +80,6 @@ class Method:
         style: How hints enter the prompt if ``hint.style`` does not say.
         is_multi_turn: Whether conversations go on, in validation too: :meth:`next_turn`. The number
             of rows varies, which verl's estimators do not take, so it has credit of its own.
-        stage1: Name of the setting of stage I's steps, where other implementations count those of
-            stage II (``stage2_steps``); empty: it has no stages.
         phase_may_fill_run: Whether the first phase may take all steps of the run.
         roles_alternate: Whether a solver and a guide can train in turns, as one policy or as two.
         max_level: Strongest hint level; 0 without hints.
@@ -97,7 +95,6 @@ class Method:
     source: ClassVar[str] = "self_generated"
     style: ClassVar[Style] = "paper"
     is_multi_turn: ClassVar[bool] = False
-    stage1: ClassVar[str] = ""
     phase_may_fill_run: ClassVar[bool] = False
     roles_alternate: ClassVar[bool] = False
     max_level: int = 0
@@ -235,8 +232,3 @@ def check_below_group(name: str, value: int, group_size: int) -> None:
         raise ConfigError(
             f"{name}={value} must be below the group size actor_rollout_ref.rollout.n={group_size}"
         )
-
-
-def unhinted() -> Sample:
-    """Return the request that leaves the hint out, outside the method's schedule."""
-    return Sample(Bare(), is_off_schedule=True)

@@ -53,7 +53,6 @@ class SolverSettings(MethodSettings):
             the change on top. ``joint``: both earn the last one's reward.
         baseline: What a reward is compared with: the others of its turn, nothing, or the critic's
             value of the state before the turn.
-        show_failed_test: Whether the next prompt shows the test that a program failed.
     """
 
     stage1_steps: Steps = 250
@@ -62,7 +61,6 @@ class SolverSettings(MethodSettings):
     beta2: Coefficient = 0.1
     solver_credit: Literal["score", "joint"] = "score"
     baseline: Baseline = "leave_one_out"
-    show_failed_test: bool = False
 
     node: ClassVar[str] = "hint.score"
 
@@ -123,7 +121,6 @@ class Dialogue(Method):
 
     is_multi_turn: ClassVar[bool] = True
     phase_may_fill_run: ClassVar[bool] = True
-    stage1: ClassVar[str] = "stage1_steps"
 
     def __init__(self, **given: Any) -> None:
         super().__init__(**given)
@@ -154,7 +151,7 @@ class Dialogue(Method):
     @property
     def first_phase(self) -> tuple[str, int]:
         """Stage I, if the solver trains."""
-        return (self.stage1, self.settings.stage1_steps) if self.trains[0] else ("", 0)
+        return ("stage1_steps", self.settings.stage1_steps) if self.trains[0] else ("", 0)
 
     def check_steps(self, num_steps: int) -> None:
         """Refuse phases that leave a role out, and a stage I that outlasts the solver's phase."""
@@ -176,7 +173,7 @@ class Dialogue(Method):
 
     def next_turn(self, problem: Problem, rounds: Sequence[Round]) -> Sample | None:
         """Request the feedback on all first turns, then the last turns."""
-        settings, earlier = self.settings, places(rounds, len(rounds) - 1)
+        earlier = places(rounds, len(rounds) - 1)
         if rounds[-1].request.role == GUIDE:
             return Sample(
                 Refine(),
@@ -187,9 +184,9 @@ class Dialogue(Method):
         if len(rounds) > 1:
             return None
         if self.guide is None:
-            return Sample(Revise(settings.show_failed_test), n=1, parents=earlier)
+            return Sample(Revise(), n=1, parents=earlier)
         return Sample(
-            Feedback(settings.show_failed_test),
+            Feedback(),
             n=self.feedbacks,
             parents=earlier,
             is_graded=False,

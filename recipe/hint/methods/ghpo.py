@@ -16,10 +16,9 @@ from recipe.hint.methods.base import (
     Needs,
     Steps,
     check_below_group,
-    unhinted,
 )
 from recipe.hint.schema import FINAL_HINT_FAILURES, ProblemState
-from recipe.hint.turns import Decision, Hinted, Round, Sample, Turn, at_level
+from recipe.hint.turns import Decision, Hinted, Round, Sample, Turn
 from recipe.problems.schema import Problem
 from recipe.run.errors import ConfigError
 
@@ -29,12 +28,9 @@ _FORM = re.compile(r"\s*<think>(.*?)</think>\s*<answer>(.*?)</answer>\s*", re.DO
 
 @dataclass(frozen=True)
 class GhpoSettings(MethodSettings):
-    """The decision of GHPO and of the baselines it is compared with.
+    """When a group is difficult, and what it trains with.
 
     Attributes:
-        mode: ``adaptive`` is GHPO; ``fixed_difficult`` hints difficult groups once, at ``level``;
-            ``fixed_all`` hints every group at ``level``; ``none`` never hints.
-        level: Level of the fixed modes.
         cold_start_steps: First steps of the run without hints.
         max_solved: A group is difficult if at most this many of its rollouts are right.
         on_all_failed: What trains when the highest level is difficult too.
@@ -42,8 +38,6 @@ class GhpoSettings(MethodSettings):
         format_weight: Factor of the form in the reward.
     """
 
-    mode: Literal["adaptive", "fixed_difficult", "fixed_all", "none"] = "adaptive"
-    level: int = 2
     cold_start_steps: Steps = 20
     max_solved: Steps = 0
     on_all_failed: Literal["keep_last", "keep_level0", "drop"] = "keep_last"
@@ -66,12 +60,6 @@ class Ghpo(Method):
 
     def __init__(self, *, max_level: int = 3, **given: Any) -> None:
         super().__init__(max_level=max_level, **given)
-        mode, level = self.settings.mode, self.settings.level
-        if mode.startswith("fixed") and not 1 <= level <= max_level:
-            raise ConfigError(
-                f"hint.ghpo.level={level} must be from 1 to {max_level}, the number of levels "
-                f"(that of hint.prefix.ratios)"
-            )
         self.needs = Needs(closed_prompt=self.settings.format_weight > 0)
 
     def check_run(self, *, group_size: int, use_kl_in_reward: bool) -> None:
@@ -88,29 +76,23 @@ class Ghpo(Method):
 
     @property
     def first_phase(self) -> tuple[str, int]:
-        """The cold start, after which something differs only if the mode hints."""
-        hints = self.settings.mode != "none"
-        return "cold_start_steps", self.settings.cold_start_steps if hints else 0
+        """The cold start."""
+        return "cold_start_steps", self.settings.cold_start_steps
 
     def open(self, problem: Problem, state: ProblemState) -> Sample:
-        """Return a request without a hint, except in ``fixed_all``, which hints every group."""
-        if self.settings.mode != "none" and state.schedule_step <= self.settings.cold_start_steps:
-            return unhinted()
-        return Sample(at_level(self.settings.level if self.settings.mode == "fixed_all" else 0))
+        """Return a request without a hint."""
+        return Sample(is_off_schedule=state.schedule_step <= self.settings.cold_start_steps)
 
     def react(self, problem: Problem, state: ProblemState, rounds: Sequence[Round]) -> Decision:
         """Extend the prefix while the group is difficult; a failed verifier decides nothing."""
-        last, mode = rounds[-1], self.settings.mode
+        last = rounds[-1]
         if last.has_responses and last.num_ungraded == len(last.turns):
             return self.dropped(self.train_last_sampled(rounds))
-        if mode in ("fixed_all", "none"):
-            return super().react(problem, state, rounds)
         may_be_easy = last.num_right + last.num_ungraded > self.settings.max_solved
         if last.request.is_off_schedule or may_be_easy:
             return self.train_last_sampled(rounds)
-        end = self.max_level if mode == "adaptive" else self.settings.level
-        if last.hint_status not in FINAL_HINT_FAILURES and last.level < end:
-            return Sample(Hinted(last.level + 1 if mode == "adaptive" else end))
+        if last.hint_status not in FINAL_HINT_FAILURES and last.level < self.max_level:
+            return Sample(Hinted(last.level + 1))
         if self.settings.on_all_failed == "keep_level0":
             return self.train_round(rounds, 0)
         train = self.train_last_sampled(rounds)

@@ -11,7 +11,6 @@ from recipe.hint.methods.base import (
     MethodSettings,
     Steps,
     check_below_group,
-    unhinted,
 )
 from recipe.hint.schema import ProblemState
 from recipe.hint.turns import Decision, Round, Sample, at_level
@@ -63,7 +62,7 @@ class Sage(Method):
             return self._request(last.level + 1)
         sampled = [each for each in rounds if each.has_responses]
         if not sampled:
-            return unhinted()
+            return Sample(is_off_schedule=True)
         newest = sampled[-1]
         if not newest.is_whole and newest.request.is_probe:
             return Sample(newest.request.prompt, is_off_schedule=True)

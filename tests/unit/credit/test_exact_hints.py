@@ -70,10 +70,9 @@ def moved(policy, conversation, by_std=True, **options):
         (Fixed(max_level=2, settings=FixedSettings(2)), ProblemState(), SECOND_HINT),
         # First steps without a hint: another prompt, the same estimator.
         (Ghpo(max_level=2), ProblemState(step=1), bare()),
-        (Ghpo(max_level=2, settings=GhpoSettings(mode="none")), ProblemState(step=99), bare()),
         (Scaf(max_level=2, settings=ScafSettings(1)), ProblemState(step=1), bare()),
     ],
-    ids=["grpo", "light up", "light down", "fixed", "cold start", "none", "warm-up"],
+    ids=["grpo", "light up", "light down", "fixed", "cold start", "warm-up"],
 )
 def test_one_group_ascends_the_accuracy_under_its_prompt(method, state, conversation, by_std):
     policy = Policy(THREE)

@@ -4,7 +4,6 @@ import pytest
 from fakes import Numbered, run
 
 from recipe.hint.methods.ghpo import Ghpo, GhpoSettings
-from recipe.hint.reward_tracker import RewardTracker
 from recipe.run.errors import ConfigError
 
 WRONG, MIXED, RIGHT = [0, 0], [0, 1], [1, 1]
@@ -84,26 +83,6 @@ def test_a_group_without_any_verdict_is_dropped():
     assert outcome.record.rewards == (0.0, 0.0)  # its form is not rewarded either
 
 
-@pytest.mark.parametrize(
-    ("settings", "outcomes", "expected"),
-    [
-        ({"mode": "none"}, {0: WRONG}, (0,)),
-        ({"mode": "fixed_all", "level": 1}, {0: RIGHT, 1: WRONG}, (1,)),
-        ({"mode": "fixed_difficult"}, {0: RIGHT, 2: WRONG}, (0,)),
-        ({"mode": "fixed_difficult"}, {0: WRONG, 2: WRONG}, (0, 2)),
-        ({"mode": "fixed_difficult", "level": 3}, {0: WRONG, 3: MIXED}, (0, 3)),
-    ],
-)
-def test_the_baselines_use_one_ratio_or_none(settings, outcomes, expected):
-    assert levels(outcomes, **settings) == expected
-
-
-def test_a_fixed_level_must_be_one_of_the_ratios():
-    with pytest.raises(ConfigError, match=r"hint\.ghpo\.level=4 must be from 1 to 3"):
-        ghpo(mode="fixed_all", level=4)
-    assert ghpo(level=4)  # not read in adaptive mode
-
-
 def test_a_group_whose_failed_grades_may_hold_enough_right_ones_is_not_called_difficult():
     unsure = [1, "timeout", 0, 0]
     # One right and one unknown: perhaps two, above max_solved=1.
@@ -126,18 +105,7 @@ def test_max_solved_is_below_the_group():
         ghpo(max_solved=4).check_run(group_size=4, use_kl_in_reward=False)
 
 
-def test_mode_none_follows_its_schedule_at_level_0():
-    record = visit({0: WRONG}, method=ghpo(mode="none")).record
-    assert record.levels == (0,) and not record.is_off_schedule
-    tracker = RewardTracker()
-    tracker.update([record])
-    assert tracker.state(record.problem_id).accuracy == 0.0
-
-
 def test_a_cold_start_leaves_steps_to_the_method():
     ghpo(cold_start_steps=9).check_steps(10)
-    without = ghpo(mode="none", cold_start_steps=10)
-    assert without.first_phase == ("cold_start_steps", 0)  # of steps that differ from later ones
-    without.check_steps(10)
     with pytest.raises(ConfigError, match="cold_start_steps=10 leaves no step of the run.s 10"):
         ghpo(cold_start_steps=10).check_steps(10)

@@ -112,7 +112,7 @@ def test_sft_goes_over_to_grpo_after_its_steps():
     [
         Sft(settings=SftSettings(steps=3)),
         Scaf(settings=ScafSettings(warmup_steps=3)),
-        Ghpo(max_level=2, settings=GhpoSettings(mode="fixed_all", cold_start_steps=3)),
+        Ghpo(max_level=2, settings=GhpoSettings(cold_start_steps=3)),
     ],
 )
 def test_a_prompt_that_a_resumed_run_sends_again_keeps_its_phase(method):

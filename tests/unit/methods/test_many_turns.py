@@ -130,12 +130,6 @@ def test_a_request_with_parents_is_neither_completed_nor_cut(n):
     play(Revised(n), TurnEngine({0: [1, 0], 1: [0, 0, 0]}))
 
 
-@pytest.mark.parametrize("parents", [(), (Place(0, 0),)])
-def test_a_probe_with_parents_is_refused(parents):
-    with pytest.raises(ValueError, match="is_probe and parents; only a group of the"):
-        Sample(FollowUp("Check your work."), n=1, parents=parents, is_probe=True)
-
-
 def test_a_turn_that_raises_ends_the_rollout_and_leaves_nothing_running():
     class Broken(TurnEngine):
         async def sample(self, prompt_ids, seed, rows, max_tokens):

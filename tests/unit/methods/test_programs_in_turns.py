@@ -13,7 +13,7 @@ from recipe.hint.methods.score_guided import ScoreGuided, ScoreGuidedSettings
 from recipe.hint.schema import Response
 from recipe.problems.columns import read_problems
 from recipe.verify.grading import grade
-from recipe.verify.schema import Item, Verdict
+from recipe.verify.schema import Item
 
 # The second check is not in the problem: whatever holds 4202 has it from the tests.
 TESTS = "import math\nassert double(1) == 2\nassert double(2101) == 4202, 'far off'"
@@ -85,55 +85,13 @@ def test_programs_train_in_every_turn_and_their_failures_are_counted_by_reason(n
 
 
 @ALL
-def test_no_prompt_holds_anything_of_the_tests_unless_it_is_asked_for(name, problem):
+def test_no_prompt_holds_anything_of_the_tests(name, problem):
     assert problem.answer == TESTS and "4202" not in problem.text
     outcome, prompts = play(name, problem, [NEARLY, RAISES, NEARLY, RAISES])
     assert len(prompts) == {"score": 3}.get(name, 5)  # the group, then one of each conversation
     assert not [prompt for prompt in prompts if "4202" in prompt or "far off" in prompt]
     # Nor does the record.
     assert "4202" not in repr(outcome.record)
-
-
-@ALL
-def test_the_turn_after_a_failure_can_see_the_test_that_failed(name, problem):
-    programs = [NEARLY, RAISES, RIGHT, RIGHT]
-    _, prompts = play(name, problem, programs, show_failed_test=True)
-    seen = prompts[1:3]  # what goes on from the two attempts: the revision, or the guide
-    line = "assert double(2101) == 4202, 'far off'\nAssertionError: far off (line 3 of the tests)"
-    assert [line in prompt for prompt in seen] == [True, False]
-    assert "assert double(1) == 2\nValueError: no 1 (line 2 of the tests)" in seen[1]
-    # A guide says what it makes of it; the solver sees the guide's words alone.
-    assert not [prompt for prompt in prompts[3:] if "4202" in prompt]
-
-
-@ALL
-def test_a_right_program_and_one_that_is_not_there_have_no_failed_test_to_show(name, problem):
-    programs = [RIGHT, "", RIGHT, RIGHT]
-    _, bare = play(name, problem, programs)
-    _, shown = play(name, problem, programs, show_failed_test=True)
-    assert shown == bare
-
-
-@ALL
-def test_a_program_that_no_verdict_came_for_has_not_failed(name, problem, monkeypatch):
-    _, bare = play(name, problem, [RIGHT] * 4)
-
-    async def grade(self, problem, responses):
-        return [Verdict(0.0, "timeout", detail="no verdict in 40 s") for _ in responses]
-
-    monkeypatch.setattr(ProgramEngine, "grade", grade)
-    _, shown = play(name, problem, [RIGHT] * 4, show_failed_test=True)
-    assert shown == bare
-
-
-@ALL
-def test_a_failed_test_without_room_is_left_out_and_the_turn_is_played(name, problem):
-    programs = [NEARLY, NEARLY, RIGHT, RIGHT]
-    _, bare = play(name, problem, programs)
-    room = max(map(len, bare))
-    outcome, prompts = play(name, problem, programs, show_failed_test=True, prompt_length=room)
-    assert len(prompts) == len(bare)
-    assert [each.acc_last for each in outcome.record.conversations] == [1.0, 1.0]
 
 
 def test_what_a_program_says_can_be_written_down_and_is_short(problem):
