@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
-from recipe.verify.maths.tree import Node, NoValue, exact, num
+from recipe.verify.maths.tree import Node, NoValue, exact
 
 _MAX_LOG10 = 10**15  # of an exponent's result: 10^{10^{15}} still has a place on the scale
 GUARD = 25
 _MAX_DIGITS = 6000
 BASE_DIGITS = 60
+
+
+_PLAIN: dict[str, Any] = {
+    "neg": operator.neg,
+    "mul": operator.mul,
+    "div": operator.truediv,
+    "abs": abs,
+}
 
 
 class Evaluation:
@@ -46,19 +55,20 @@ class Evaluation:
 
     def value(self, node: Node, *, in_function: bool = False) -> Any:
         """Return the value of a tree; a degree sign counts inside a function only."""
-        if node.kind == "degree":
-            factor = self.mp.pi / 180 if in_function else 1
-            return self.value(node.items[0]) * factor
-        if node.kind in ("add", "sub", "neg", "mul"):
-            method = getattr(self, f"_{node.kind}")
-            result = method(*(self.value(item, in_function=in_function) for item in node.items))
-        elif node.kind == "div":
-            top = self.value(node.items[0], in_function=in_function)
-            result = top / self.not_zero(node.items[1], in_function=in_function)
-        elif (method := getattr(self, f"_{node.kind}", None)) is not None:
-            result = method(node)
+        kind, is_inside = node.kind, in_function or node.kind in ("fn", "log")
+        parts = [self.value(item, in_function=is_inside) for item in node.items]
+        if kind == "degree":
+            result = parts[0] * (self.mp.pi / 180 if in_function else 1)
+        elif kind in ("add", "sub"):
+            self.note(parts[0])
+            self.note(parts[1])
+            result = parts[0] + parts[1] if kind == "add" else parts[0] - parts[1]
+        elif kind in _PLAIN:
+            result = _PLAIN[kind](*parts)
+        elif (method := getattr(self, f"_{kind}", None)) is not None:
+            result = method(node, *parts)
         else:
-            raise NoValue(node.kind)
+            raise NoValue(kind)
         if not self.mp.isfinite(result):
             raise NoValue("infinite")
         if result != 0 and abs(self.log10(result)) > _MAX_LOG10:
@@ -76,94 +86,53 @@ class Evaluation:
         return value() if callable(value) else value
 
     def _const(self, node: Node) -> Any:
-        if node.value == "inf":
-            raise NoValue("infinite")
-        return {"pi": +self.mp.pi, "e": +self.mp.e, "i": self.mp.mpc(0, 1)}[node.value]
+        return {
+            "pi": +self.mp.pi, "e": +self.mp.e, "i": self.mp.mpc(0, 1), "inf": self.mp.inf,
+        }[node.value]  # fmt: skip
 
-    def _add(self, a: Any, b: Any) -> Any:
-        self.note(a)
-        self.note(b)
-        return a + b
+    def _pow(self, node: Node, base: Any, exponent: Any) -> Any:
+        return self._power(base, exponent, exact(node.items[1]))
 
-    def _sub(self, a: Any, b: Any) -> Any:
-        return self._add(a, -b)
-
-    def _neg(self, a: Any) -> Any:
-        return -a
-
-    def _mul(self, a: Any, b: Any) -> Any:
-        return a * b
-
-    def not_zero(self, node: Node, *, in_function: bool = False) -> Any:
-        """Return the value of a divisor or of a logarithm's argument."""
-        value = self.value(node, in_function=in_function)
-        if value == 0:
-            raise NoValue("division by 0")
-        return value
-
-    def _pow(self, node: Node) -> Any:
-        base, exponent = node.items
-        return self.power(self.value(base), exponent)
-
-    def power(self, base: Any, exponent: Node) -> Any:
-        """Return a power."""
-        power = exact(exponent)
-        value = (
-            self.value(exponent)
-            if power is None
-            else self.mp.mpf(power.numerator) / power.denominator
-        )
+    def _power(self, base: Any, exponent: Any, power: Fraction | None) -> Any:
         if base == 0:
             if power is None or power <= 0:
                 raise NoValue("a power of 0")
             return self.mp.mpf(0)
-        if value != 0 and self.log10(value) > 20:
+        if exponent != 0 and self.log10(exponent) > 20:
             raise NoValue("too large")
-        size = abs(float(self.mp.re(value)) * self.log10(base)) if value != 0 else 0.0
-        if size > _MAX_LOG10:
+        if exponent != 0 and abs(float(self.mp.re(exponent)) * self.log10(base)) > _MAX_LOG10:
             raise NoValue("too large")
-        self.note_size(value)  # 2^{10^{-90}} is 1 but for its 90th digit
+        self.note_size(exponent)  # 2^{10^{-90}} is 1 but for its 90th digit
         if power is not None and power.denominator == 1 and abs(power) < 10**9:
             return base ** int(power)
-        return self.mp.power(base, value)
+        return self.mp.power(base, exponent)
 
-    def _root(self, node: Node) -> Any:
-        radicand, degree = node.items
-        number = exact(degree)
+    def _root(self, node: Node, radicand: Any, degree: Any) -> Any:
+        number = exact(node.items[1])
         if number is None or number.denominator != 1 or not 1 < number <= 1000:
             raise NoValue("a root of no whole degree")
-        value = self.value(radicand)
-        return self.power(value, num(1 / number)) if value != 0 else self.mp.mpf(0)
+        return self._power(radicand, 1 / degree, 1 / number)
 
-    def _log(self, node: Node) -> Any:
-        value, base = (self.not_zero(item, in_function=True) for item in node.items)
-        if base == 1:
+    def _log(self, node: Node, value: Any, base: Any) -> Any:
+        if base == 0:
             raise NoValue("no logarithm")
         return self.mp.log(value) / self.mp.log(base)
 
-    def _fn(self, node: Node) -> Any:
+    def _fn(self, node: Node, value: Any) -> Any:
         name = str(node.value)
-        read = self.not_zero if name == "ln" else self.value
-        value = read(node.items[0], in_function=True)
         if value != 0 and self.log10(value) > (15 if name.endswith("h") else 400):
             raise NoValue("too large")
         self.note_size(value)
         if name in ("tanh", "coth"):  # 1 but for e^{-2x}
             self.sizes.append(-0.87 * abs(float(self.mp.re(value))))
-        if name == "ln":
-            return self.mp.log(value)
-        names = {"arcsin": "asin", "arccos": "acos", "arctan": "atan", "arccot": "acot"}
+        names = {
+            "ln": "log", "arcsin": "asin", "arccos": "acos", "arctan": "atan", "arccot": "acot",
+        }  # fmt: skip
         result = getattr(self.mp, names.get(name, name))(value)
-        if (
-            name in ("tan", "cot", "sec", "csc")
-            and result != 0
-            and self.log10(result) > self.digits / 2
-        ):
+        is_pole = name in ("tan", "cot", "sec", "csc") and result != 0
+        if is_pole and self.log10(result) > self.digits / 2:
             raise NoValue("a pole")
         return result
-
-    def _abs(self, node: Node) -> Any:
-        return abs(self.value(node.items[0]))
 
 
 def evaluate(

@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from fractions import Fraction
 
-from recipe.verify.maths.lexer import FUNCTIONS, SHORT_WORDS, Token, tokens
+from recipe.verify.maths.lexer import FUNCTIONS, Token, tokens
 from recipe.verify.maths.parser import parse
 from recipe.verify.maths.question import may_say
 from recipe.verify.maths.tree import Node, Unread, exact, names_in
@@ -64,7 +64,7 @@ def read(text: str) -> Reading:
     found = _tokens_of(text)
     if found is None:
         return Reading((" ".join(text.split()),))
-    return Reading(_as_text(found), _trees(found))
+    return Reading(tuple(token.text for token in found), _trees(found))
 
 
 def read_answer(text: str, gold: Reading, problem: str) -> Reading:
@@ -108,23 +108,6 @@ def _trees(found: list[Token], *, has_unit_letters: bool = False) -> tuple[Node,
             continue
         trees[tree] = None
     return tuple(trees)
-
-
-def _as_text(found: list[Token]) -> tuple[str, ...]:
-    """Return an answer's tokens, words without case; braces stay where they are arguments.
-
-    Around a single token they mean nothing: ``x^{2}`` is ``x^2``, but ``2^{x+1}`` is not ``2^x+1``.
-    """
-    kept: list[str] = []
-    for token in found:
-        is_single = token.text == "}" and len(kept) > 1 and kept[-2] == "{"
-        if is_single and (len(kept[-1]) == 1 or kept[-1].startswith("\\")):
-            kept[-2:] = [kept[-1]]
-        elif token.kind == "word" and (len(token.text) > 3 or token.text.lower() in SHORT_WORDS):
-            kept.append(token.text.casefold())  # mW is not MW
-        else:
-            kept.append(token.text)
-    return tuple(kept)
 
 
 def _without_wrapping(text: str) -> str:

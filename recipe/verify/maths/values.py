@@ -122,7 +122,7 @@ def _points(gold: Node, other: Node, names: list[str]) -> Iterator[Mapping[str, 
     # Seeded by both texts, so that nobody can know the points before writing an answer.
     digest = hashlib.sha256(repr((gold, other)).encode("utf-8", "backslashreplace")).digest()
     rng = random.Random(digest)
-    for scale in (0, *_SCALES, *_own_scales(gold, other)):
+    for scale in (0, *_SCALES):
         for sign in (1, -1):
             # Half of the variables may stay near 1: terms of different sizes meet.
             is_spread = rng.random() < 0.3
@@ -159,19 +159,6 @@ def _irrational(rng: random.Random, sign: int, scale: int) -> Any:
         return sign * mpmath.sqrt(mpmath.mpf(radicand) / 2**159) * mpmath.mpf(10) ** scale * 3
 
     return value
-
-
-def _own_scales(*nodes: Node) -> list[int]:
-    found: set[int] = set()
-    for node in nodes:
-        for constant in _constants(node):
-            value = exact(constant)
-            if value:
-                bits = value.numerator.bit_length() - value.denominator.bit_length()
-                digits = int(bits * 0.30103)
-                if 3 < abs(digits) < 2000:
-                    found |= {digits + 1, -digits}
-    return sorted(found, key=abs, reverse=True)[:8]
 
 
 def _constants(node: Node) -> Iterator[Node]:
