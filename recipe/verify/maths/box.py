@@ -192,8 +192,6 @@ def changes_value(response: str, start: int, end: int, problem: str = "") -> boo
         left = ""  # x = 18 \boxed{18}
     right = _END.split(response[end : end + _REACH], maxsplit=1)[0]
     right = _WORD.split(right, maxsplit=1)[0].rstrip(" .,;:!*")
-    if right.lstrip().startswith(("(", "[", "**")):
-        right = ""  # a remark
     if not left.strip() and not right.strip():
         return False
     for side in (f"{left} {_LETTER} {right}", f"{left} {_LETTER}"):

@@ -273,9 +273,6 @@ def _size(node: Node) -> int:
 
 def _is_numeral(node: Node) -> bool:
     node = node.items[0] if node.kind == "neg" else node
-    if node.kind == "mul" and node.items[1].kind == "pow":  # 5.6 x 10^7
-        (factor, power), ten = node.items, node.items[1].items[0]
-        return factor.kind == "num" and exact(ten) == 10 and exact(power) is not None
     if node.kind != "div":
         return node.kind == "num"
     parts = [part.items[0] if part.kind == "neg" else part for part in node.items]

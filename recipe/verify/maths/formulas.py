@@ -252,10 +252,7 @@ class Formulas:
                 raise Unread("no exponent")
             node = self._atom()
             return Node("neg", (node,)) if is_negative else node
-        node = self._atom()
-        if self.accept("^"):  # 2^2^3
-            return Node("pow", (node, self._script()))
-        return node
+        return self._atom()
 
     def _argument(self) -> Node:
         r"""Read what a command such as ``\frac`` takes: a group, one digit, letter or command."""

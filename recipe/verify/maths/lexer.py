@@ -99,7 +99,6 @@ _MASTER = re.compile(
     r"|(?P<relation>\*\*|<=|>=|!=|&=)"
     r"|(?P<op>[-+*/^_(){}\[\]|,;:=<>!'&%$.₹¥₩₽])"
 )
-_GROUPED = re.compile(r"[1-9][0-9]{0,2}(?:,[0-9]{3})+(?![0-9])(?:\.[0-9]+)?")
 _RELATIONS = {"**": "^", "<=": r"\le", ">=": r"\ge", "!=": r"\ne", "&=": "="}
 TEXT_POWER = r"\text^"  # of a unit, never of a number
 _EDGES = re.compile(r"\A(?:[\s~]|\\[,;: ])+|[\s~]+\Z")
@@ -162,14 +161,6 @@ class _Lexer:
         self._is_spaced = False
 
     def _number(self, text: str) -> None:
-        if self._in_text:  # text has no lists: its commas separate thousands
-            grouped = _GROUPED.match(self._text, self._at - len(text))
-            if grouped is not None:
-                text = grouped[0]
-                self._at = grouped.end()
-        if text.endswith(".") and (self._in_text or self._at == len(self._text)):
-            self._at -= 1  # the dot ends the sentence
-            text = text[:-1]
         self._put("num", _IN_NUMBER.sub("", text))
 
     def _env(self, text: str) -> None:

@@ -292,7 +292,7 @@ def _in_currency(currency: str, suffix: Suffix | None) -> Suffix:
     assert unit is not None
     if suffix is None:
         return unit
-    if suffix.unit not in ((), unit.unit) or suffix.noun or suffix.power != 1:
+    if suffix.unit not in ((), unit.unit) or suffix.noun:
         raise Unread("two units")
     return replace(unit, scale=suffix.scale)
 
@@ -300,15 +300,11 @@ def _in_currency(currency: str, suffix: Suffix | None) -> Suffix:
 def _quantity(node: Node, suffix: Suffix | None) -> Node:
     if suffix is None:
         return node
-    if suffix.power != 1 and (node.kind != "num" or suffix.unit or suffix.noun):
-        raise Unread("a power in words")
     if suffix.scale != 1 or suffix.is_percent:
         inner = node.items[0] if node.kind == "neg" else node
         parts = inner.items if inner.kind == "div" else (inner,)
         if any(part.kind != "num" for part in parts):
             raise Unread("a scale of a sum or product")
-    if suffix.power != 1:
-        node = Node("pow", (node, num(suffix.power)))
     if suffix.scale != 1:
         value = exact(node)
         node = (
@@ -377,9 +373,6 @@ def _equation(sides: list[Node]) -> Node:
     if is_name(sides[0]) and not own & names_in(*sides[1:]):
         value = _single(sides[1]) if len(sides) == 2 else Node("chain", tuple(sides[1:]))
         return Node("label", (sides[0], value))
-    is_last_name = sides[1].kind == "sym" and is_name(sides[1])
-    if len(sides) == 2 and is_last_name and not names_in(sides[0]):
-        return Node("label", (sides[1], _single(sides[0])))
     if not names_in(*sides):
         return Node("chain", tuple(sides))
     if any(map(has_sign_pair, sides)):

@@ -52,14 +52,12 @@ class Suffix:
 
     Attributes:
         scale: What the value is multiplied with (``million``).
-        power: What it is raised to (``squared``).
         unit: ``((canonical name, exponent), ...)``, ``(("percent", 1),)`` for percent.
         noun: Words that are not a unit.
         text: All of it, as written.
     """
 
     scale: Fraction = Fraction(1)
-    power: int = 1
     unit: Unit = ()
     noun: str = ""
     text: str = ""
@@ -147,10 +145,8 @@ def canonical(powers: dict[str, int]) -> Unit:
 
 
 def number_of(words: Sequence[str]) -> Fraction | None:
-    """Return the value of ``four``, ``twenty-five``, ``three million``, ``half`` and the like."""
+    """Return the value of ``four``, ``twenty-five``, ``three million`` and the like."""
     words = [part.lower() for word in words for part in word.split("-")]
-    if words in (["half"], ["quarter"]):
-        return Fraction(1, _PARTS[words[0]])
     if words[1:] and words[0] in ("a", "an"):
         words[0] = "one"
     scale = _SCALES[words.pop()] if words[1:] and words[-1] in _SCALES else 1
@@ -181,13 +177,11 @@ def read_suffix(words: Sequence[str]) -> Suffix | None:
     """
     rest = re.sub(r"(?i)\bper cents?\b", "percent", "\0".join(words).replace("\0", " ")).split(" ")
     text = " ".join(words)
-    scale, power = Fraction(1), 1
+    scale = Fraction(1)
     while rest and rest[0].lower() in _SCALES:
         scale *= _SCALES[rest.pop(0).lower()]
-    if rest and rest[0].lower() in _POWER_WORDS and scale == 1:
-        power = _POWER_WORDS[rest.pop(0).lower()]
     if not rest:
-        return Suffix(scale, power, text=text)
+        return Suffix(scale, text=text)
     if is_rate(rest[-2:]):
         rest[-2:] = ["per", name_of(rest[-1]) or ""]  # dollars every week
     for size in (0, 2, 1):
@@ -196,12 +190,12 @@ def read_suffix(words: Sequence[str]) -> Suffix | None:
             continue
         unit = read_unit(head) if head else ()
         if unit is not None:
-            return Suffix(scale, power, unit, tail, text)
+            return Suffix(scale, unit, tail, text)
         if size or not is_rate(rest[-2:]):
             noun = " ".join(head).lower()
             is_tailed = not size and any(noun.endswith(f" {each}") for each in TAILS)
             if not is_tailed and _may_count(head):
-                return Suffix(scale, power, (), f"{noun} {tail}".strip(), text)
+                return Suffix(scale, (), f"{noun} {tail}".strip(), text)
     return None
 
 
@@ -220,7 +214,7 @@ def read_counted(words: Sequence[str]) -> tuple[Fraction, Suffix] | None:
         value = number_of(words[:size])
         if value is not None:
             suffix = read_suffix(words[size:])
-            if suffix is None or not suffix.scale == suffix.power == value.denominator == 1:
+            if suffix is None or not suffix.scale == value.denominator == 1:
                 return None
             return value, suffix
     return None

@@ -54,10 +54,25 @@ def _same_function(gold: Node, other: Node) -> bool:
     if _branches_alone(gold, other) or len(names) > 12:
         return False
     points = itertools.chain(_points(gold, other, names), _near_corners(gold, other, names))
-    verdict = _agrees_at(gold, other, points)
-    if verdict is None:
+    compared, is_complex = 0, _has_imaginary(gold)
+    for point in points:
+        try:
+            value = evaluate(gold, point)[0]
+        except NoValue:
+            continue
+        if not is_complex and not is_real(value):
+            continue  # the gold answer is not defined there
+        try:
+            if not agree(gold, other, point):
+                return False
+        except NoValue as problem:
+            if str(problem) in ("too large", "too many digits"):
+                continue
+            return False  # the gold answer is defined there
+        compared += 1
+    if compared < _MIN_POINTS:
         raise NoValue("too few points")
-    return verdict
+    return True
 
 
 def _branches_alone(gold: Node, other: Node) -> bool:
@@ -92,28 +107,6 @@ def _branches(node: Node) -> Iterator[Node]:
         yield from _branches(item)
 
 
-def _agrees_at(gold: Node, other: Node, points: Iterator[Mapping[str, Any]]) -> bool | None:
-    """Compare; ``False`` at the first point where they differ; ``None`` if too few have values."""
-    compared = 0
-    is_complex = _has_imaginary(gold)
-    for point in points:
-        try:
-            value = evaluate(gold, point)[0]
-        except NoValue:
-            continue
-        if not is_complex and not is_real(value):
-            continue  # the gold answer is not defined there
-        try:
-            if not agree(gold, other, point):
-                return False
-        except NoValue as problem:
-            if str(problem) in ("too large", "too many digits"):
-                continue
-            return False  # the gold answer is defined there
-        compared += 1
-    return True if compared >= _MIN_POINTS else None
-
-
 def _has_imaginary(node: Node) -> bool:
     return (node.kind, node.value) == ("const", "i") or any(map(_has_imaginary, node.items))
 
@@ -124,15 +117,12 @@ def _points(gold: Node, other: Node, names: list[str]) -> Iterator[Mapping[str, 
     rng = random.Random(digest)
     for scale in (0, *_SCALES):
         for sign in (1, -1):
-            # Half of the variables may stay near 1: terms of different sizes meet.
-            is_spread = rng.random() < 0.3
+            # Some variables stay near 1: terms of different sizes meet.
+            signs = [sign if rng.random() < 0.8 else -sign for _ in names]
+            scales = [scale if rng.random() < 0.85 else 0 for _ in names]
             yield {
-                name: _irrational(
-                    rng,
-                    sign if rng.random() < 0.8 else -sign,
-                    0 if is_spread and rng.random() < 0.5 else scale,
-                )
-                for name in names
+                name: _irrational(rng, *each)
+                for name, *each in zip(names, signs, scales, strict=True)
             }
 
 
