@@ -55,8 +55,6 @@ _DIGIT = re.compile(  # \boxed{5},000, \boxed{5}\,000, \boxed{5}e3
 )
 _THOUSANDS_BEFORE = re.compile(r"(?<![0-9.,])[0-9]{1,3}(?:,|\{,\})\Z")  # 1,\boxed{500}
 _POINT_BEFORE = re.compile(r"(?:(?<![A-Za-z0-9.,)\]}%!?])|(?<![0-9])0)\.(?:\\overline\{)?\Z")
-# Marks between a word, formula or number and the point of a sentence: **Answer**., $x=5$.
-_STOP_BEFORE = re.compile(r"[A-Za-z0-9.,)\]}%!?:](?:[*_\"'`”’]{1,3}|\${1,2})\.\Z")
 _LOOK = re.compile(r"\\(?:text|math|boldsymbol)[a-z]{0,6}\s?\{\s?\Z")
 _BOX_BEFORE = re.compile(  # in one term with this one
     r"\\boxed\s?\{[^{}]{0,60}\}\s?(?:[-+/:|]|\\(?:cdot|times|div|vee|lor|mid)|\}\s?\{)\s?\Z"
@@ -206,16 +204,9 @@ def _is_part_of_number(response: str, start: int, end: int, inside: str, problem
         return True
     before = response[max(0, start - _REACH) : start]
     is_group = re.match(r"[0-9]{3}(?![0-9])", inside) and _THOUSANDS_BEFORE.search(before)
-    is_decimal = _POINT_BEFORE.search(before) and not _ends_sentence(response, start)
-    if is_group or is_decimal or _BOX_BEFORE.search(before):
+    if is_group or _POINT_BEFORE.search(before) or _BOX_BEFORE.search(before):
         return True
     return _DIGIT.match(response, end) is not None
-
-
-def _ends_sentence(response: str, start: int) -> bool:
-    r"""Tell whether the point right before a box ends a sentence: ``$x = 5$.``, ``**Answer**.``."""
-    before = _STOP_BEFORE.search(response, max(0, start - _REACH), start)
-    return before is not None and ("$" not in before[0] or not _is_in_formula(response, start))
 
 
 def _is_in_formula(response: str, start: int) -> bool:
@@ -246,9 +237,7 @@ def _before(response: str, start: int) -> str:
             return "" if _WORD.search(inside) or "\n" in inside.lstrip() else inside
         text = text[: mark.start()] if is_formula else inside
     touching = text.split()[-1].strip("*_") if text[-1:].strip() else ""
-    if touching.endswith(".") and (touching == "." or _ends_sentence(response, start)):
-        return ""
-    return "" if _WORD.search(touching) else touching
+    return "" if touching == "." or _WORD.search(touching) else touching
 
 
 def _is_scaled(node: Node) -> bool:
@@ -256,8 +245,6 @@ def _is_scaled(node: Node) -> bool:
         node = node.items[0]
     if node.kind == "list" and node.value == "pm":
         return _LETTER in names_in(node)
-    if node.kind == "sub" and exact(node.items[0]) == 0:
-        return True
     is_base = node.kind not in ("pow", "root", "log") or bool(names_in(node.items[0]))
     return node.kind in _CHANGING and names_in(node) == {_LETTER} and is_base
 

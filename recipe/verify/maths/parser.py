@@ -195,8 +195,6 @@ class _Parser(Formulas):
 
     def _sets(self) -> Node:
         node = self._ratio()
-        if node.kind == "sub" and node.items[1].kind == "set":  # all numbers but these
-            node = replace(node, kind="minus")
         while self.text() in (r"\cup", r"\cap", r"\setminus"):
             kind = {r"\cup": "union", r"\cap": "inter", r"\setminus": "minus"}[self.take().text]
             right = self._ratio()
@@ -364,10 +362,6 @@ def _equation(sides: list[Node]) -> Node:
     """Return ``x = 5`` and ``x = 2 + 3 = 5`` as a name and its value; else an equation."""
     if any(side.kind in ("relation", "label") for side in sides):
         raise Unread("an equation of equations")
-    *firsts, last = sides
-    are_names = len({*firsts}) == len(firsts) > 1 and all(each.kind == "sym" for each in firsts)
-    if are_names and not names_in(last):  # a = b = 2
-        return Node("list", tuple(Node("label", (each, _single(last))) for each in firsts))
     heads = sides[0].items if sides[0].kind == "tuple" else (sides[0],)
     own = names_in(*(each.items[0] if each.kind == "mul" else each for each in heads))
     if is_name(sides[0]) and not own & names_in(*sides[1:]):

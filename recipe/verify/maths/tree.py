@@ -75,8 +75,6 @@ def is_name(node: Node) -> bool:
         return not node.value.startswith(r"\mathbb")
     if node.kind == "word":
         return all(word in _IN_NAMES or is_noun(word) for word in node.value.lower().split())
-    if node.kind == "const":
-        return node.value in ("e", "i")
     if node.kind == "tuple":
         are_names = all(item.kind in ("sym", "mul") and is_name(item) for item in node.items)
         return are_names and node.value == "()"
