@@ -19,7 +19,7 @@ from recipe.verify.maths.tree import Node, exact, names_in, parted
 from recipe.verify.maths.units import NUMBERS, Suffix
 
 # Without a brace, before a word, prose only speaks of it: with \boxed as requested.
-_BOX = re.compile(r"\\boxed(?:\s*\{|(?![A-Za-z])(?!\s+[a-z]{2}))")
+_BOX = re.compile(r"\\boxed(?:\s*\{|(?![A-Za-z`])(?!\s+[a-z]{2}))")
 _BRACE = re.compile(r"(\\boxed(?![A-Za-z])\s*)\{|\\(?!\\boxed).|[{}]", re.DOTALL)
 # A mark after a box: \boxed{5}\%, $\boxed{60}$°, \boxed{12}_7; not a comment, temperature or note.
 _BASES = "|".join(NUMBERS)
@@ -54,7 +54,11 @@ _DIGIT = re.compile(  # \boxed{5},000, \boxed{5}\,000, \boxed{5}e3
     rf"\{{?[0-9]|{_TEX_GAP}[0-9]|(?:[.,]|\{{,\}})[0-9]|[eE][-+]?[0-9]|[½¼¾⅓⅔]|:[0-9]{{2}}(?![0-9])"
 )
 _THOUSANDS_BEFORE = re.compile(r"(?<![0-9.,])[0-9]{1,3}(?:,|\{,\})\Z")  # 1,\boxed{500}
-_POINT_BEFORE = re.compile(r"(?:(?<![A-Za-z0-9.,)\]}%!?])|(?<![0-9])0)\.(?:\\overline\{)?\Z")
+# Not the end of a sentence, after **Answer** or $x = 5$ either.
+_POINT_BEFORE = re.compile(
+    r"(?:(?<![A-Za-z0-9.,)\]}%!?])(?<![A-Za-z0-9][\"*$])(?<![A-Za-z0-9]\*\*)(?<![A-Za-z0-9]\$\$)"
+    r"|(?<![0-9])0)\.(?:\\overline\{)?\Z"
+)
 _LOOK = re.compile(r"\\(?:text|math|boldsymbol)[a-z]{0,6}\s?\{\s?\Z")
 _BOX_BEFORE = re.compile(  # in one term with this one
     r"\\boxed\s?\{[^{}]{0,60}\}\s?(?:[-+/:|]|\\(?:cdot|times|div|vee|lor|mid)|\}\s?\{)\s?\Z"
@@ -245,6 +249,8 @@ def _is_scaled(node: Node) -> bool:
         node = node.items[0]
     if node.kind == "list" and node.value == "pm":
         return _LETTER in names_in(node)
+    if node.kind == "sub" and exact(node.items[0]) == 0:
+        return True
     is_base = node.kind not in ("pow", "root", "log") or bool(names_in(node.items[0]))
     return node.kind in _CHANGING and names_in(node) == {_LETTER} and is_base
 

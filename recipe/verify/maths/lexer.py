@@ -99,6 +99,7 @@ _MASTER = re.compile(
     r"|(?P<relation>\*\*|<=|>=|!=|&=)"
     r"|(?P<op>[-+*/^_(){}\[\]|,;:=<>!'&%$.₹¥₩₽])"
 )
+_GROUPED = re.compile(r"(?<![0-9,])([1-9][0-9]{0,2}),([0-9]{3})(?![0-9,])")
 _RELATIONS = {"**": "^", "<=": r"\le", ">=": r"\ge", "!=": r"\ne", "&=": "="}
 TEXT_POWER = r"\text^"  # of a unit, never of a number
 _EDGES = re.compile(r"\A(?:[\s~]|\\[,;: ])+|[\s~]+\Z")
@@ -212,6 +213,8 @@ class _Lexer:
             self._put("word" if name in _TEXTS and stripped == "/" else "other", stripped)
 
     def _content(self, content: str, *, in_text: bool) -> None:
+        if in_text:  # it has no lists: its commas separate thousands
+            content = _GROUPED.sub(r"\1\2", content)
         parts = _DOLLAR.split(content)
         parts = parts if in_text and len(parts) % 2 else [content]
         inner = [
