@@ -163,13 +163,8 @@ class FollowUp(PromptSpec):
     kind: ClassVar[str] = "follow_up"
 
     async def build(self, context: PromptContext, parent: Turn | None) -> Prompt:
-        """Return the longer conversation.
-
-        Raises:
-            ValueError: If there is no turn to follow.
-        """
-        if parent is None:
-            raise ValueError("FollowUp needs a parent; give Sample.parents")
+        """Return the longer conversation."""
+        assert parent is not None, "FollowUp needs Sample.parents"
         reply = {"role": "assistant", "content": parent.response.text}
         asked = {"role": "user", "content": self.instruction}
         messages = (*parent.messages, reply, asked)

@@ -27,13 +27,8 @@ class Feedback(PromptSpec):
     kind: ClassVar[str] = "feedback"
 
     async def build(self, context: PromptContext, parent: Turn | None) -> Prompt:
-        """Return the guide's conversation.
-
-        Raises:
-            ValueError: If there is no turn to give feedback on.
-        """
-        if parent is None:
-            raise ValueError("Feedback needs a parent; give Sample.parents")
+        """Return the guide's conversation."""
+        assert parent is not None, "Feedback needs Sample.parents"
         problem, attempt = context.problem.text, parent.response.text
         user = fill(context.texts.guide_user, problem=problem, attempt=attempt)
         system = {"role": "system", "content": context.texts.guide_system}
@@ -47,12 +42,7 @@ class Refine(PromptSpec):
     kind: ClassVar[str] = "refine"
 
     async def build(self, context: PromptContext, parent: Turn | None) -> Prompt:
-        """Return the longer conversation.
-
-        Raises:
-            ValueError: If the parent is not feedback on an earlier turn.
-        """
-        if parent is None or parent.parent is None:
-            raise ValueError("Refine needs feedback as its parent; give Sample.parents")
+        """Return the longer conversation."""
+        assert parent is not None and parent.parent is not None, "Refine needs feedback"
         instruction = fill(context.texts.refine, feedback=parent.response.text)
         return await FollowUp(instruction).build(context, context.turn(parent.parent))
