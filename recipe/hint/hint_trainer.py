@@ -45,7 +45,7 @@ from recipe.run.checkpoints import (
 from recipe.run.reporter import StepReporter
 from recipe.run.resume import lacks_validation
 from recipe.run.run_folder import METRICS_FILE, RunFolder, append_rows, plain
-from recipe.run.watchdog import NO_ANSWER, Liveness, Watchdog
+from recipe.run.watchdog import NO_ANSWER, Liveness, Watchdog, ready
 from recipe.run.whole_file import whole_file, write_whole
 
 # Phases of the driver: what the error names, the setting of the limit, and its verb.
@@ -222,6 +222,8 @@ class HintMixin(CreditMixin):
         liveness.add_queue(self.config.transfer_queue)
         for number, worker in enumerate(agent_loop_manager.agent_loop_workers):
             liveness.add(f"agent-loop worker {number}", worker.ping.remote)
+        for rank, worker in enumerate(self.actor_rollout_wg.workers):
+            liveness.add(f"trainer rank {rank}", ready(worker), may_be_busy=True)
         with liveness.watching():
             super().fit(agent_loop_manager)
 

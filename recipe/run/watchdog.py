@@ -114,10 +114,16 @@ class Liveness:
     def __init__(self, *, limit_s: float, on_fault: Callable[[str], None]) -> None:
         self._limit_s, self._on_fault = limit_s, on_fault
         self._questions: dict[str, Callable[[], Any]] = {}
+        self._busy: dict[str, Any] = {}  # answers that may take any time
 
-    def add(self, name: str, ask: Callable[[], Any]) -> None:
-        """Watch an actor that ``ask`` sends a question to."""
+    def add(self, name: str, ask: Callable[[], Any], *, may_be_busy: bool = False) -> None:
+        """Watch an actor that ``ask`` sends a question to.
+
+        Of one that may be busy, answering only when its work is done, only the death is told.
+        """
         self._questions[name] = ask
+        if may_be_busy:
+            self._busy[name] = ask()
 
     def add_servers(self, managers: Iterable[Any]) -> None:
         """Watch the vLLM servers of verl's managers and the load balancers in front of them."""
@@ -160,12 +166,12 @@ class Liveness:
 
     def look(self) -> str | None:
         """Ask everybody and wait for the answers; return what is wrong, if anything is."""
-        asked = {name: ask() for name, ask in self._questions.items()}
+        asked = {name: ask() for name, ask in self._questions.items() if name not in self._busy}
         ray.wait([*asked.values()], num_returns=len(asked), timeout=self._limit_s)
         late = []
-        for name, answer in asked.items():
+        for name, answer in (asked | self._busy).items():
             if not ray.wait([answer], timeout=0)[0]:
-                late.append(name)
+                late += [name] * (name in asked)
                 continue
             try:
                 ray.get(answer)
@@ -176,6 +182,8 @@ class Liveness:
                 return f"{name} cannot go on: {one_line(error.cause, _LONGEST)}"
             except RayError as error:
                 logger.warning("%s cannot be reached this time: %s", name, one_line(error))
+            if name in self._busy:
+                self._busy[name] = self._questions[name]()
         limit = f"{NO_ANSWER} hint.watchdog.answer_s={self._limit_s:g} s"
         return f"{', '.join(late)} {limit}" if late else None
 

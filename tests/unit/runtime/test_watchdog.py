@@ -49,10 +49,10 @@ def fake_ray(monkeypatch):
     monkeypatch.setattr(ray, "get", get)
 
 
-def watched(**actors):
+def watched(*, busy=(), **actors):
     liveness = Liveness(limit_s=10.0, on_fault=lambda fault: None)
     for name, actor in actors.items():
-        liveness.add(name, actor.ask)
+        liveness.add(name, actor.ask, may_be_busy=name in busy)
     return liveness
 
 
@@ -63,6 +63,17 @@ def test_who_gives_no_answer_within_the_limit_is_named_and_who_does_is_asked_aga
     liveness = watched(a=here)
     assert [liveness.look(), liveness.look()] == [None, None]
     assert here.num_asked == 3
+
+
+def test_a_busy_one_may_take_any_time_and_its_death_is_told_at_once(fake_ray):
+    actor = Actor(None)
+    liveness = watched(rank=actor, b=Actor("here"), busy=["rank"])
+    assert [liveness.look() for _ in range(5)] == [None] * 5
+    assert actor.num_asked == 1
+    actor.answer = "here"
+    assert liveness.look() is None
+    actor.answer = ActorDiedError()
+    assert liveness.look().startswith("rank died: ")
 
 
 def test_the_error_with_which_one_answers_is_told_and_one_that_cannot_be_reached_is_not(fake_ray):
