@@ -11,12 +11,12 @@ MAIN = Path(__file__).parents[2] / "recipe/hint/main_hint.py"
 MODULE = """
 from dataclasses import dataclass
 
-from recipe.hint.methods.base import Method
+from recipe.hint.methods.base import Method, MethodSettings
 from recipe.hint.turns import Hinted, Sample
 
 
 @dataclass(frozen=True)
-class EveryNthSettings:
+class EveryNthSettings(MethodSettings):
     period: int = 2
 
 
