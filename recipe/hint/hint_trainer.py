@@ -45,12 +45,11 @@ from recipe.run.checkpoints import (
 from recipe.run.reporter import StepReporter
 from recipe.run.resume import lacks_validation
 from recipe.run.run_folder import METRICS_FILE, RunFolder, append_rows, plain
-from recipe.run.watchdog import NO_ANSWER, Liveness, Watchdog, ready
+from recipe.run.watchdog import Liveness, Watchdog, ready
 from recipe.run.whole_file import whole_file, write_whole
 
-# Phases of the driver: what the error names, the setting of the limit, and its verb.
+# Phases of the driver: what the error names, and the setting of the limit.
 _LIMITS = {
-    "loader": ("the data loader", "answer_s", NO_ANSWER),
     "save": ("saving the checkpoint", "save_s"),
     "start": ("start-up of the trainer and the vLLM replicas", "start_s"),
     "stop": ("stopping the vLLM replicas", "sync_s"),
@@ -90,8 +89,7 @@ class HintMixin(CreditMixin):
     # -- submit: a problem's state travels with its prompt --------------------------------------
 
     def _fetch_one_gen_batch(self) -> Any:
-        with self._limit("loader"):
-            batch = super()._fetch_one_gen_batch()
+        batch = super()._fetch_one_gen_batch()
         if self.global_steps != self._sent_step:
             self._sent_step, self._num_sent = self.global_steps, Counter()
         # Once for each column: every access to `batch[name]` builds all of it.
@@ -199,10 +197,9 @@ class HintMixin(CreditMixin):
     # -- waiting with a limit -------------------------------------------------------------------
 
     def _limit(self, name: str) -> Any:
-        what, setting, *fault = _LIMITS[name]
+        what, setting = _LIMITS[name]
         limit_s = getattr(self.hint.watchdog, setting)
-        more = {"fault": fault[0]} if fault else {}
-        return self.watchdog.phase(what, limit_s, f"hint.watchdog.{setting}", **more)
+        return self.watchdog.phase(what, limit_s, f"hint.watchdog.{setting}")
 
     def _build_replay_buffer(self) -> Any:
         batch_size = self.config.data.train_batch_size
@@ -230,8 +227,6 @@ class HintMixin(CreditMixin):
     def _setup(self) -> None:
         with self._limit("start"):
             super()._setup()
-            if self.val_dataloader.num_workers:  # torch's own limit; verl iterates it itself
-                self.val_dataloader.timeout = self.hint.watchdog.answer_s
 
     def on_sample_end(self) -> None:
         with self._limit("stop"):

@@ -3,7 +3,6 @@
 from functools import partial
 from types import SimpleNamespace
 
-import pyarrow.parquet as pq
 import pytest
 from omegaconf import OmegaConf
 from random_model import FAMILIES, build_tokenizer
@@ -14,7 +13,6 @@ from recipe.hint.adapter.preflight import inputs
 from recipe.hint.adapter.preflight.inputs import Lengths
 from recipe.hint.adapter.preflight.inputs import load_model as read_model
 from recipe.hint.settings import build_method, settings_of
-from recipe.problems.columns import make_row, write_rows
 from recipe.run.errors import ConfigError
 
 pytestmark = pytest.mark.slow  # real vocabularies of up to 262,144 tokens
@@ -71,17 +69,6 @@ def test_tokens_are_counted_as_they_are_sampled_from(load, family):
         turns = [{"role": "user", "content": f"What is {name} for? {name}{name}"}]
         renderer = Renderer(model.renderer.tokenizer, 1024)
         assert model.count_tokens([turns, turns]) == [len(renderer.render(turns))] * 2
-
-
-def test_verls_filter_that_would_drop_such_rows_without_a_word_is_refused(load, tmp_path):
-    path = tmp_path / "rows.parquet"
-    write_rows([make_row("1+1?", "2", solution="Count.", row_id="a")], str(path))
-    [row] = pq.read_table(path).to_pylist()
-    assert [turn["role"] for turn in row["prompt"]] == ["system", "user"]
-    config, model = load("gemma2", "data.filter_overlong_prompts=true", f"data.val_files={path}")
-    val = inputs.read_files(config, "data.val_files")
-    with pytest.raises(ConfigError, match="would drop every row with a system turn"):
-        inputs.check_lengths(config, model, val=val)
 
 
 @pytest.mark.parametrize(("prompt_length", "is_refused"), [(111, True), (112, False)])

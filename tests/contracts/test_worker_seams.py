@@ -68,6 +68,7 @@ def rolling_worker(monkeypatch, roll_out):
     monkeypatch.setattr(HintWorker, "roll_out", roll_out)
     worker = object.__new__(HintWorker)
     worker._training = worker._validation = None
+    worker._solution_key = ""
 
     async def publish(outcome, prompt, partition):
         pass

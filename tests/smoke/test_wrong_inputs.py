@@ -212,9 +212,9 @@ def test_a_right_input_is_summed_up_in_about_ten_lines_and_leaves_nothing(comman
     code, stdout, stderr = command(f"{CPUS}=6", f"hint.run_dir={tmp_path}/run")
     assert (code, stderr) == (0, "")
     lines = stdout.splitlines()
-    titles = "method model train validate validate batch lengths sampling devices folder"
+    titles = "method model train validate validate batch lengths devices folder"
     assert [line.split()[0] for line in lines] == titles.split()
     # 160 problems / 16 = 10 steps per epoch; 120 steps = 12 epochs
     assert "16 prompts x 8 rollouts" in lines[5] and "120 steps (12.0 epochs)" in lines[5]
-    assert f"{tmp_path}/run (new)" in lines[9]
+    assert f"{tmp_path}/run (new)" in lines[8]
     assert everything_in(tmp_path) == []

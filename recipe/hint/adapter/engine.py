@@ -55,11 +55,6 @@ class VllmEngine(Engine):
         max_tokens: int = 0,
     ) -> list[list[Response]]:
         # In one request to one server.
-        if not self.fits(prompt := max(prompts, key=len)):
-            raise ValueError(
-                f"the prompt has {len(prompt)} tokens, actor_rollout_ref.rollout.prompt_length "
-                f"is {self._renderer.prompt_length}; raise it or filter the data"
-            )
         usual = self._response_sampling
         longest = min(max_tokens or usual.max_tokens, usual.max_tokens)
         sampling = replace(usual, max_tokens=longest, n=len(rows))

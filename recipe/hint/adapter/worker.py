@@ -33,8 +33,6 @@ _FATAL_NAMES = {"EngineDeadError", "EngineGenerateError", "ActorDiedError"}
 class HintWorker(_WorkerTQ):
     """One coroutine per prompt: sample, decide, publish once."""
 
-    _solution_key = ""  # data.solution_key
-
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         # Not super().__init__(): Ray ships this class by value, and the parent's own
         # zero-argument super() fails then. These are the parent's three lines.

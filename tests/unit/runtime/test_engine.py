@@ -135,12 +135,6 @@ def test_a_request_that_fills_the_context_gets_an_empty_reply_and_is_not_sent():
     assert server.requests == []
 
 
-def test_a_prompt_above_its_limit_is_an_error_and_never_cut():
-    engine, _ = make_engine(Server("stop"), prompt_length=3)
-    with pytest.raises(ValueError, match=r"has 4 tokens, .*prompt_length is 3"):
-        asyncio.run(sampled(engine, [1, 2, 3, 4]))
-
-
 def test_rows_of_a_group_are_sampled_with_the_seeds_they_have_in_it():
     server = Server("stop")
     engine, _ = make_engine(server)

@@ -13,12 +13,10 @@ from ray.exceptions import (
     RayTaskError,
 )
 
-from recipe.hint.hint_trainer import HintMixin
 from recipe.run.errors import HintError
 from recipe.run.watchdog import (
     EXIT_CODE,
     Liveness,
-    Watchdog,
     read_fatal,
     sentence_of,
 )
@@ -137,26 +135,3 @@ def test_an_error_is_told_by_its_first_cause_however_deep(tmp_path):
     outer = RayTaskError("g", "a traceback", inner)
     group = ExceptionGroup("all", [ExceptionGroup("some", [outer]), KeyError("later")])
     assert sentence_of(group, tmp_path) == "ValueError: no such thing"
-
-
-class Fetched(Exception):
-    pass
-
-
-class Base:
-    def _fetch_one_gen_batch(self):
-        raise Fetched([label for label, _ in self.watchdog._phases])
-
-
-class Trainer(HintMixin, Base):
-    def __init__(self, watchdog, answer_s):
-        self.watchdog = watchdog
-        self.hint = SimpleNamespace(watchdog=SimpleNamespace(answer_s=answer_s))
-
-
-def test_a_training_batch_is_waited_for_under_a_limit(tmp_path):
-    dog = Watchdog(tmp_path)
-    told = "the data loader did not answer within hint.watchdog.answer_s=7 s"
-    with pytest.raises(Fetched, match=told):
-        Trainer(dog, 7.0)._fetch_one_gen_batch()
-    dog.stop()

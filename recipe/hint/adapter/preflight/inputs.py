@@ -182,11 +182,6 @@ def _check_prompts(config: DictConfig, file: ProblemFile, model: Model, lengths:
     counts = model.count_tokens([problem.messages for problem in file.problems])
     too_long = [row for row, count in enumerate(counts) if count > limit]
     filters = setting(config, _FILTERS) and not setting(config, "trainer.eval_only")
-    check(
-        not (filters and model.renderer.folds_system),
-        f"{_FILTERS}=true: verl's filter would drop every row with a system turn, which the chat "
-        f"template refuses",
-    )
     told = f"{len(too_long)} of {len(counts)} prompts are above {name}={limit} tokens"
     if too_long and not (filters and name == _LIMIT):
         raise DataError(

@@ -88,7 +88,7 @@ def preflight(config: DictConfig, argv: Sequence[str]) -> list[str]:
         given.trainer.total_training_steps = config.trainer.total_training_steps = steps
     check_same_run(config)
     warnings += lengths.warnings
-    rollout, trainer = config.actor_rollout_ref.rollout, config.trainer
+    trainer = config.trainer
     plays = "without hints"
     if method.is_multi_turn:
         plays = "several turns; validation scores the last"
@@ -102,9 +102,6 @@ def preflight(config: DictConfig, argv: Sequence[str]) -> list[str]:
         f"batch     {sizes.batch} prompts x {sizes.group} rollouts, mini-batches of "
         f"{sizes.mini} prompts, {steps} steps ({epochs:.1f} epochs)",
         lengths_line(config, lengths),
-        f"sampling  rollouts T={rollout.temperature} top_p={rollout.top_p}; validation "
-        f"T={rollout.val_kwargs.temperature} top_p={rollout.val_kwargs.top_p} x "
-        f"{rollout.val_kwargs.n} samples",
         f"devices   {trainer.nnodes} x {trainer.n_gpus_per_node} {trainer.device}, trainer mode "
         f"{trainer.v1.trainer_mode}",
         f"folder    {settings.run_dir} ({folder})",

@@ -1,8 +1,4 @@
-"""Check settings: keys, values, sizes that agree, and the loss that the method is defined by.
-
-A check refuses what fails or spoils a run after minutes; what verl refuses itself within a minute,
-in a sentence, is left to verl. What merely has no effect is named in one warning.
-"""
+"""Check settings: keys, values, sizes that agree, and the loss that the method is defined by."""
 
 from __future__ import annotations
 
@@ -89,9 +85,6 @@ def check_values(config: DictConfig) -> None:
 
         allowed[_ESTIMATOR] = tuple(sorted(ADV_ESTIMATOR_REGISTRY))
         allowed[f"{ACTOR}.policy_loss.loss_mode"] = tuple(sorted(POLICY_LOSS_REGISTRY))
-    if setting(config, "trainer.device") == "cpu":
-        # vLLM cannot rewind the seed of a request there.
-        allowed[f"{ROLLOUT}.enable_chunked_prefill"] = (False,)
     for name, choices in allowed.items():
         demand(config, name, choices)
     # Rollouts are to differ; a validation may be greedy.
