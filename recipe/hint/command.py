@@ -128,7 +128,7 @@ def explain(error: Exception, argv: Sequence[str]) -> str:
 def help_text() -> str:
     """Return the help: one screen with the methods and presets."""
     docs = ((name, (cls.__doc__ or "").splitlines()[0]) for name, cls in METHODS.items())
-    groups = {"methods": "\n".join(f"  {name:21}{doc}" for name, doc in docs)}
+    groups = {"methods": "\n".join(f"  {name:14}{doc}" for name, doc in docs)}
     for group in ("hardware", "experiment"):
         files = sorted((REPOSITORY / "configs" / group).glob("*.yaml"))
         names = ", ".join(file.stem for file in files)

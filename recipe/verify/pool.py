@@ -33,8 +33,7 @@ from typing import Any
 
 from recipe.run.errors import ConfigError, VerifierError
 from recipe.verify.grading import quick_grade
-from recipe.verify.options import GradeOptions
-from recipe.verify.schema import Item, Verdict
+from recipe.verify.schema import GradeOptions, Item, Verdict
 
 logger = logging.getLogger(__name__)
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from recipe.verify.grading import grade, quick_grade
-from recipe.verify.options import GradeOptions
 from recipe.verify.pool import VerifierPool
-from recipe.verify.schema import Item
+from recipe.verify.schema import GradeOptions, Item
 
 TAGGED = GradeOptions(answer_format="tags")
 
