@@ -50,7 +50,8 @@ RESERVED = frozenset(
     " teacher_logprobs teacher_ids teacher_log_probs rollout_is_weights tool_extra_fields acc"
     " reward hint_state_of_problem __num_turns__ log_probs no_lora_adapter prompt_ids response_ids"
     " session_id response_logprobs reward_score prompt_length response_length priority"
-    " mm_processor_kwargs spec_num_accepted_tokens spec_num_draft_tokens spec_num_verify_steps".split()
+    " mm_processor_kwargs spec_num_accepted_tokens spec_num_draft_tokens"
+    " spec_num_verify_steps".split()
 )
 MEDIA = ("images", "videos", "audios")  # verl's names; prompts are of text here
 # The turn of a mathematics problem is the problem alone: the system prompt asks for the box.

@@ -113,7 +113,7 @@ def test_every_fault_ends_in_a_counted_record_and_a_second_run_asks_for_what_is_
     def script(body, number):
         return faulty.get(body["messages"][1]["content"].rsplit("\n", 1)[-1]) or completion()
 
-    records, server = visits(tmp_path, script, timeout_s=3.0)
+    records, server = visits(tmp_path, script, timeout_s=6.0)
     assert Counter(each.first_row_level for each in records) == {1: 31, 0: 9}
     assert all(len(each.accuracies) == 2 for each in records)
     kinds = Counter(FAULTS.values())
