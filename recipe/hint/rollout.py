@@ -11,14 +11,15 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from recipe.hint.conversations import conversations
-from recipe.hint.credit.base import CreditRow
-from recipe.hint.engine import Engine, RolloutSeeds
+from recipe.hint.credit.rows import CreditRow
+from recipe.hint.engine import Engine
 from recipe.hint.hints.base import Endpoint, HintResult, HintSource, WrittenText
 from recipe.hint.methods.base import Method
 from recipe.hint.prompt import Message, Texts
 from recipe.hint.record import Outcome, PromptRecord, PublishedRow, RoundRecord, verdict_counts
 from recipe.hint.samples import pack_sample
 from recipe.hint.schema import ProblemState, Response
+from recipe.hint.seeds import RolloutSeeds
 from recipe.hint.settings import HintSettings
 from recipe.hint.turns import (
     Place,

@@ -17,7 +17,8 @@ from recipe.hint.prompt import Style, Texts, load_texts
 from recipe.hint.samples import SampleSettings
 from recipe.run.errors import ConfigError
 from recipe.run.typed import read_typed, read_yaml
-from recipe.verify.schema import AnswerFormat, GradeOptions, Isolation
+from recipe.verify.options import GradeOptions, Isolation
+from recipe.verify.schema import AnswerFormat
 
 BUILT_IN_LEVELS = 3
 

@@ -13,7 +13,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, NamedTuple
 
-from recipe.hint.hints.base import HintResult, cut_at_sentence
+from recipe.hint.hints.base import HintResult
+from recipe.hint.hints.fitting import cut_at_sentence
 from recipe.hint.prompt import Messages, Prompt, Style, Texts, with_hint
 from recipe.hint.schema import HintStatus, Response, share_right
 from recipe.problems.schema import Problem

@@ -16,4 +16,4 @@ if os.environ.get(RUN_VARIABLE):
     from verl.workers.rollout import base
 
     # verl imports it where a trainer's worker builds its rollout.
-    base._ROLLOUT_REGISTRY["vllm", "async"] = "recipe.hint.adapter.rollout_server.RunServerAdapter"
+    base._ROLLOUT_REGISTRY["vllm", "async"] = "recipe.hint.adapter.weight_sender.RunServerAdapter"

@@ -28,17 +28,10 @@ from recipe.run.typed import finite, read_json
 from recipe.run.whole_file import whole_file
 from recipe.verify.answer import formats_asked_for
 from recipe.verify.choice import read_letter
+from recipe.verify.options import GradeOptions, Isolation
 from recipe.verify.pool import VerifierPool
 from recipe.verify.programs.tests import with_entry_point
-from recipe.verify.schema import (
-    UNGRADED,
-    AnswerFormat,
-    GradeOptions,
-    Isolation,
-    Item,
-    Kind,
-    Verdict,
-)
+from recipe.verify.schema import UNGRADED, AnswerFormat, Item, Kind, Verdict
 
 _CHUNK_ROWS = 2048  # graded together: enough to keep all workers busy
 _ADDED = ("score", "reason", "extracted", "basis", "ignored")

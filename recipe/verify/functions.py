@@ -19,7 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from recipe.run.errors import ConfigError
-from recipe.verify.schema import GradeOptions, Item, Verdict
+from recipe.verify.options import GradeOptions
+from recipe.verify.schema import Item, Verdict
 
 _MAX_EXTRACTED_CHARS = 2000
 _VERLS = ("data_source", "solution_str", "ground_truth", "extra_info")  # verl's arguments

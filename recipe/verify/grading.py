@@ -7,8 +7,9 @@ from recipe.verify.choice import choice_verdict
 from recipe.verify.functions import check_call, function_verdict
 from recipe.verify.golds import is_placeholder
 from recipe.verify.maths import grade as maths
+from recipe.verify.options import GradeOptions
 from recipe.verify.programs import run as program
-from recipe.verify.schema import GradeOptions, Item, Verdict
+from recipe.verify.schema import Item, Verdict
 
 _DEFAULTS = GradeOptions()
 

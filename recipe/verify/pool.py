@@ -33,7 +33,8 @@ from typing import Any
 
 from recipe.run.errors import ConfigError, VerifierError
 from recipe.verify.grading import quick_grade
-from recipe.verify.schema import GradeOptions, Item, Verdict
+from recipe.verify.options import GradeOptions
+from recipe.verify.schema import Item, Verdict
 
 logger = logging.getLogger(__name__)
 

@@ -25,8 +25,9 @@ from pathlib import Path
 from typing import Any
 
 from recipe.run.errors import ConfigError, one_line
+from recipe.verify.options import GradeOptions
 from recipe.verify.programs.sandbox import bind_to
-from recipe.verify.schema import GradeOptions, Item
+from recipe.verify.schema import Item
 
 # A process for one grade has little to collect, and the default looks for it every 700 objects.
 _GC_THRESHOLDS = (50_000, 20, 50)

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator, Sequence
 from types import FrameType
 
 from attacks import pumps
-from recipe.hint.hints.base import cut_at_sentence
+from recipe.hint.hints.fitting import cut_at_sentence
 from recipe.hint.hints.leak import find_leaks
-from recipe.hint.hints.self_generated import parse_hint_levels
+from recipe.hint.hints.levels_json import parse_hint_levels
 from recipe.hint.hints.solution_prefix import answer_start
 from recipe.hint.methods.ghpo import format_score
 from recipe.problems.schema import Problem

@@ -21,7 +21,7 @@ from verl.utils.config import omega_conf_to_dataclass
 from verl.workers.config import TrainingWorkerConfig
 from verl.workers.engine_workers import TrainingWorker
 
-from recipe.hint.adapter.credit import UtteranceLearner
+from recipe.hint.adapter.archer import UtteranceLearner
 from recipe.hint.adapter.critic import CriticWorker, UtteranceCriticWorker, turn_value_loss
 from recipe.hint.credit.archer import Transition, UtteranceCriticSettings
 from recipe.hint.main_hint import CONFIG_DIR, set_config_paths

@@ -18,7 +18,7 @@ from torch.distributed.fsdp import FullyShardedDataParallel
 from verl.utils import tensordict_utils as tu
 from verl.utils.net_utils import get_free_port
 
-from recipe.hint.adapter.credit import filled
+from recipe.hint.adapter.archer import filled
 from recipe.hint.adapter.critic import UtteranceCriticWorker
 
 ROWS = [transition([5, 6, 7], [12, 13], 0.0), transition([5, 6, 7, 12], [20], 1.0)]

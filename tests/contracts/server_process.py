@@ -22,7 +22,7 @@ from vllm.engine.arg_utils import AsyncEngineArgs
 from vllm.outputs import RequestOutput
 from vllm.v1.engine.async_llm import AsyncLLM
 
-from recipe.hint.adapter.engine import GroupClient, Sampling
+from recipe.hint.adapter.group_client import GroupClient, Sampling
 from recipe.hint.adapter.rollout_server import GroupHttpServer
 
 SAMPLING = {"n": 4, "max_tokens": 24, "temperature": 1.0, "top_p": 1.0, "top_k": -1, "seed": 11}

@@ -11,7 +11,7 @@ from verl.workers.config import RolloutConfig
 from verl.workers.rollout import base
 from verl.workers.rollout.vllm_rollout.utils import vLLMColocateWorkerExtension
 
-from recipe.hint.adapter.rollout_server import RunServerAdapter, job_name
+from recipe.hint.adapter.weight_sender import RunServerAdapter, job_name
 from recipe.run.environment import RUN_VARIABLE, set_environment
 
 JOB = "01000000"  # of the first job of every cluster

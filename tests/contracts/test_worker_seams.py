@@ -13,7 +13,7 @@ from verl.experimental.agent_loop import AgentLoopWorker
 from verl.trainer.ppo.v1.agent_loop_tq import AgentLoopWorkerTQ
 from verl.workers.rollout.llm_server import FullyAsyncLLMServerClient, LLMServerClient
 
-from recipe.hint.adapter.engine import GroupClient, Sampling
+from recipe.hint.adapter.group_client import GroupClient, Sampling
 from recipe.hint.adapter.worker import HintManager, HintWorker
 from recipe.hint.methods.base import Method
 from recipe.hint.prompt import Texts

@@ -6,7 +6,7 @@ from contextvars import ContextVar
 
 from verl.workers.rollout.vllm_rollout import bucketed_weight_transfer as transfer
 
-from recipe.hint.adapter.engine import Sampling
+from recipe.hint.adapter.group_client import Sampling
 from recipe.hint.rollout import PromptRollout
 
 

@@ -10,8 +10,8 @@ from dataclasses import replace
 
 from recipe.hint.engine import Engine
 from recipe.hint.hints.base import HintResult, WrittenText
+from recipe.hint.hints.dataset import Increments
 from recipe.hint.hints.self_generated import SelfGenerated
-from recipe.hint.hints.solution_prefix import Increments
 from recipe.hint.methods.base import Method
 from recipe.hint.prompt import Texts
 from recipe.hint.record import Outcome

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 from omegaconf import DictConfig
 
 from recipe.hint.hints.base import HintSource, TeacherSampling
+from recipe.hint.hints.dataset import DatasetHints, Increments
 from recipe.hint.hints.leak import LeakGuard, graded_equal
 from recipe.hint.hints.self_generated import SelfGenerated
-from recipe.hint.hints.solution_prefix import DatasetHints, Increments, SolutionPrefix
+from recipe.hint.hints.solution_prefix import SolutionPrefix
 from recipe.hint.methods import Method
 from recipe.hint.prompt import Texts
 from recipe.hint.rollout import RolloutParts

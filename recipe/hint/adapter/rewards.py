@@ -11,8 +11,8 @@ from recipe.hint.settings import VerifySettings
 from recipe.run.config import FUNCTION, KWARGS
 from recipe.run.errors import ConfigError
 from recipe.verify.functions import overlong_penalty
+from recipe.verify.options import GradeOptions
 from recipe.verify.pool import VerifierPool
-from recipe.verify.schema import GradeOptions
 
 MANAGER = "reward.reward_manager.name"
 

@@ -1,14 +1,8 @@
-"""verl's vLLM replica with one call per group: G responses to one prompt, one shared prefill.
-
-Its weights come over a socket that no other run may share. verl names the socket by Ray's job, and
-the first job of every cluster has the same number. Of two runs on one machine, each with a Ray of
-its own, one could wait forever, or take the weights of the other.
-"""
+"""verl's vLLM replica with one call per group: G responses to one prompt, one shared prefill."""
 
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import os
 from array import array
 from collections.abc import Sequence
@@ -23,30 +17,13 @@ from verl.workers.rollout.vllm_rollout.utils import (
     VLLM_LORA_PATH,
 )
 from verl.workers.rollout.vllm_rollout.vllm_async_server import vLLMHttpServer, vLLMReplica
-from verl.workers.rollout.vllm_rollout.vllm_rollout import ServerAdapter
 from vllm import SamplingParams
 from vllm.inputs import TokensPrompt
 from vllm.lora.request import LoRARequest
 from vllm.sampling_params import RequestOutputKind
 
-from recipe.run.environment import RUN_VARIABLE
+from recipe.hint.adapter.weight_sender import job_name
 from recipe.run.together import gather_or_cancel
-
-
-def job_name() -> str:
-    """Return the name of this run's sockets: Ray's job and, in a run, its folder."""
-    job, folder = ray.get_runtime_context().get_job_id(), os.environ.get(RUN_VARIABLE)
-    return f"{job}-{hashlib.sha256(folder.encode()).hexdigest()[:12]}" if folder else job
-
-
-class RunServerAdapter(ServerAdapter):
-    """verl's sender, with a socket that only this run uses."""
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        job = ray.get_runtime_context().get_job_id()
-        self.zmq_handle = self.zmq_handle.replace(f"-{job}-", f"-{job_name()}-", 1)
-
 
 CPU_EXTENSION = "recipe.laptop.rollout.CpuWorkerExtension"
 

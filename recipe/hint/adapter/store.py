@@ -14,7 +14,7 @@ import torch
 import transfer_queue as tq
 from verl.utils import tensordict_utils as tu
 
-from recipe.hint.credit.base import DROPPED
+from recipe.hint.credit.rows import DROPPED
 from recipe.hint.record import Outcome, PublishedRow
 from recipe.hint.schema import Response
 from recipe.problems.schema import HINT_COLUMN_PREFIX

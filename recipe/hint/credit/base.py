@@ -1,60 +1,13 @@
-"""Credit in place of verl's estimator: one advantage a row, one a token, the row's KL; metrics.
-
-No baseline of :func:`minus_baseline` depends on the row's own action, so none changes the expected
-gradient (docs/lab/credit.md). Each of these functions returns one number a row, shape ``(N,)``; a
-group is the rows of one prompt rollout with one group name.
-"""
+"""Credit in place of verl's estimator: one advantage a row, one a token, the row's KL; metrics."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Literal
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
-# Fact of a row without a training signal.
-DROPPED = "is_dropped"
-
-
-@dataclass(frozen=True, slots=True)
-class CreditRow:
-    """One published turn: it trains, or only the critic reads it (``weight``, ``kl_coef`` 0).
-
-    A row belongs to a problem and to one prompt rollout of it, ``prompt_uid``; ``group`` names the
-    rows of a rollout that may share a baseline. ``turn`` is its number in its conversation, from 0,
-    ``session`` that of the conversation's first turn. ``kl_coef`` is the coefficient of its KL from
-    the reference policy, ``weight`` multiplies its advantage, ``is_given`` rows were not sampled.
-    ``value`` is the critic's of the state before the turn, ``None`` without a critic; ``facts`` are
-    further numbers that the method keeps.
-    """
-
-    problem_id: str
-    prompt_uid: str
-    group: str
-    role: str
-    turn: int
-    session: int
-    reward: float
-    kl_coef: float = 0.0
-    weight: float = 1.0
-    is_given: bool = False
-    value: float | None = None
-    facts: Mapping[str, float] = field(default_factory=dict)
-
-
-def has_signal(rewards: Sequence[float | None], groups: Sequence[str]) -> bool:
-    """Return whether any group has rewards that differ, or one nonzero reward alone.
-
-    ``rewards`` are of the rows that train, ``None`` is not a number; without ``groups`` all are
-    one.
-    """
-    by_group: dict[str, list[float | None]] = {}
-    for name, reward in zip(groups or ("",) * len(rewards), rewards, strict=True):
-        by_group.setdefault(name, []).append(reward)
-    return any(
-        len(set(each)) > 1 or (len(each) == 1 and each[0] != 0) for each in by_group.values()
-    )
+from recipe.hint.credit.rows import DROPPED, CreditRow
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,73 +106,3 @@ def credit_metrics(
                 1 - (targets_N[of] - values_N).var() / spread
             )
     return found
-
-
-# What verl's GRPO adds to the deviation that it divides by.
-EPSILON = 1e-6
-
-Baseline = Literal["leave_one_out", "none", "value"]
-
-
-def minus_baseline(rows: Sequence[CreditRow], baseline: Baseline = "leave_one_out") -> np.ndarray:
-    """Return reward minus baseline of each row."""
-    if baseline == "none":
-        return rewards_of(rows)
-    return rewards_of(rows) - (state_values if baseline == "value" else leave_one_out)(rows)
-
-
-def rewards_of(rows: Sequence[CreditRow]) -> np.ndarray:
-    """Return the rewards of the rows."""
-    return np.array([row.reward for row in rows], dtype=np.float64)
-
-
-def leave_one_out(rows: Sequence[CreditRow]) -> np.ndarray:
-    """Return the mean reward of the *other* rows of each row's group; 0 for a row alone.
-
-    Source: Kool et al. 2019, "Buy 4 REINFORCE samples, get a baseline for free".
-    """
-    rewards_N, members_N = rewards_of(rows), _members(rows)
-    sums = np.bincount(members_N, weights=rewards_N)[members_N]
-    others = np.bincount(members_N)[members_N] - 1
-    return np.where(others > 0, (sums - rewards_N) / np.maximum(others, 1), 0.0)
-
-
-def grpo_advantages(rows: Sequence[CreditRow], *, by_std: bool = True) -> np.ndarray:
-    """Return (reward - mean) / (deviation + 1e-6) of each row's group: verl's GRPO.
-
-    A row alone in its group keeps its raw reward, as in verl: its mean counts as 0. The deviation
-    is the unbiased one, or 1 where it is 0. Dividing by it, unless ``by_std`` is false, weights
-    problems of every difficulty alike; that is no longer the gradient of the mean reward.
-    """
-    rewards_N, members_N = rewards_of(rows), _members(rows)
-    counts_N = np.bincount(members_N)[members_N]
-    means_N = np.bincount(members_N, weights=rewards_N)[members_N] / counts_N
-    centred_N = rewards_N - np.where(counts_N > 1, means_N, 0.0)
-    if not by_std:
-        return centred_N
-    squares_N = np.bincount(members_N, weights=(rewards_N - means_N) ** 2)[members_N]
-    spread_N = np.sqrt(squares_N / np.maximum(counts_N - 1, 1))
-    return centred_N / (np.where(spread_N > 0, spread_N, 1.0) + EPSILON)
-
-
-def state_values(rows: Sequence[CreditRow]) -> np.ndarray:
-    """Return the critic's value of the state before each turn.
-
-    Raises:
-        ValueError: If one is missing or not finite: verl would skip the update silently.
-    """
-    values_N = np.array([row.value for row in rows], dtype=np.float64)
-    if wrong := int((~np.isfinite(values_N)).sum()):
-        raise ValueError(
-            f"{wrong} of {len(rows)} rows have no finite value of the critic; look at "
-            f"critic/vf_loss and critic/grad_norm and give a lower critic.optim.lr, or another "
-            f"baseline"
-        )
-    return values_N
-
-
-def _members(rows: Sequence[CreditRow]) -> np.ndarray:
-    """Return the index of each row's group."""
-    numbers: dict[tuple[str, str], int] = {}
-    names = [(row.prompt_uid, row.group) for row in rows]
-    return np.array([numbers.setdefault(name, len(numbers)) for name in names], dtype=np.int64)

@@ -8,7 +8,9 @@ from statistics import fmean
 
 import numpy as np
 
-from recipe.hint.credit.base import Baseline, Credit, CreditRow, minus_baseline, state_values
+from recipe.hint.credit.base import Credit
+from recipe.hint.credit.baselines import Baseline, minus_baseline, state_values
+from recipe.hint.credit.rows import CreditRow
 
 # Facts of rows: a guide's turn, by its number in its round, and the number of the turn that a last
 # turn continues.

@@ -1,24 +1,14 @@
-"""Hints that the data has: its columns, and the beginning of the solution before its answer."""
+"""The beginning of the reference solution as a hint, up to but never with the final answer."""
 
 from __future__ import annotations
 
 import bisect
-import itertools
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 
-from recipe.hint.hints.base import (
-    UNSPACED,
-    Generate,
-    HintResult,
-    HintSource,
-    SafeEnds,
-    cut_into,
-    sentence_ends,
-)
-from recipe.hint.schema import seed_at
-from recipe.problems.schema import HINT_COLUMN, Problem, complete_sets
+from recipe.hint.hints.base import Generate, HintResult
+from recipe.hint.hints.fitting import UNSPACED, SafeEnds, sentence_ends
+from recipe.problems.schema import Problem
 
 _FINAL = re.compile(
     r"\\boxed|\\fbox|####|<answer>|答案[是为為:：]"
@@ -128,44 +118,3 @@ def _places(answer: str, text: str, *, is_alone: bool = False) -> list[int]:
         for match in matches
         if before.match(text, match.start()) and after.match(text, match.end())
     ]
-
-
-class DatasetHints:
-    """The hint levels of the row; if it has several sets, each prompt rollout takes the next.
-
-    Prompt rollout v takes text (s + v) mod N of each level's N texts, where s is derived from the
-    seed and the problem. Sets in which some level has no text are left out.
-
-    Source: the offline hints of Liao et al. 2026, arXiv:2602.03143, Fig. 3 and 5.
-    """
-
-    def __init__(self, *, max_level: int, seed: int) -> None:
-        self._max_level = max_level
-        self._seed = seed
-
-    async def write(
-        self, problem: Problem, generate: Generate, *, num_before: int = 0
-    ) -> HintResult:
-        """Return all levels, or ``missing_hint`` with the first column that has no text."""
-        number = seed_at(self._seed, "dataset hint", problem.id) + num_before
-        levels = complete_sets(problem.hints, self._max_level)
-        for level, texts in enumerate(levels, 1):
-            if not texts:
-                return HintResult("missing_hint", detail=HINT_COLUMN.format(level=level))
-        return HintResult("ok", tuple(texts[number % len(texts)] for texts in levels))
-
-
-class Increments:
-    """Each level of another source in ``pieces`` steps, each of which shows more of its text."""
-
-    def __init__(self, source: HintSource, pieces: int) -> None:
-        self._source = source
-        self._pieces = pieces
-
-    async def write(
-        self, problem: Problem, generate: Generate, *, num_before: int = 0
-    ) -> HintResult:
-        """Return the other source's hint levels, ``pieces`` times as long."""
-        result = await self._source.write(problem, generate, num_before=num_before)
-        hints = (cut_into(hint, self._pieces) for hint in result.hints_L)
-        return replace(result, hints_L=tuple(itertools.chain.from_iterable(hints)))

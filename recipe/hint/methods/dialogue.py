@@ -11,7 +11,7 @@ from statistics import fmean
 from typing import Any, ClassVar, Literal
 
 from recipe.hint.conversations import unanswered
-from recipe.hint.credit.base import Baseline
+from recipe.hint.credit.baselines import Baseline
 from recipe.hint.credit.dialogue import GUIDE_TURN, PARENT_TURN, DialogueCredit
 from recipe.hint.methods.base import (
     Coefficient,

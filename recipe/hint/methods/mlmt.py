@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
-from recipe.hint.credit.base import Baseline
+from recipe.hint.credit.baselines import Baseline
 from recipe.hint.methods.base import Coefficient, Count, FinalTurns, Method, Steps
 from recipe.hint.methods.dialogue import Dialogue, GuideSettings
 from recipe.run.errors import ConfigError

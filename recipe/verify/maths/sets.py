@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from itertools import pairwise
 
+from recipe.verify.maths.numeric import approximate
 from recipe.verify.maths.tree import STRUCTURES, Node, NoValue, exact, infinity_sign, names_in
-from recipe.verify.maths.values import approximate
 
 _PLACES = 100  # decimals of an end that is no rational number
 _INFINITY = Node("const", value="inf")

@@ -12,7 +12,8 @@ from enumerated import THREE, Policy, bare, revised
 from updates import is_ascended, largest, own_update
 
 from recipe.hint.credit.archer import next_rows, returns_to_go
-from recipe.hint.credit.base import Credit, minus_baseline, rewards_of
+from recipe.hint.credit.base import Credit
+from recipe.hint.credit.baselines import minus_baseline, rewards_of
 from recipe.hint.methods.base import Method
 from recipe.hint.methods.prompts import Revise
 from recipe.hint.turns import Sample, Train, conversation_to, places

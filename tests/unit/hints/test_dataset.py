@@ -7,7 +7,7 @@ import fakes
 import numpy as np
 import pytest
 
-from recipe.hint.hints.solution_prefix import DatasetHints, Increments
+from recipe.hint.hints.dataset import DatasetHints, Increments
 from recipe.problems.schema import hint_columns
 
 BLANKS = ["", " ", "\n", None]

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recipe.hint.hints.base import SafeEnds, cut_at_sentence, cut_into, sentence_ends
+from recipe.hint.hints.fitting import SafeEnds, cut_at_sentence, cut_into, sentence_ends
 
 TEXTS = st.text(alphabet="ab $\\{}[]().!?\n1长。，（", max_size=60)
 

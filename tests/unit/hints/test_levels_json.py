@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recipe.hint.hints.self_generated import parse_hint_levels
+from recipe.hint.hints.levels_json import parse_hint_levels
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "ladders.json"
 CASES = json.loads(GOLDEN.read_text(encoding="utf-8"))

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recipe.hint.hints.self_generated import parse_hint_levels
+from recipe.hint.hints.levels_json import parse_hint_levels
 from recipe.hint.hints.solution_prefix import SolutionPrefix, answer_start
 from recipe.hint.prompt import Texts, with_hint
 from recipe.problems.schema import Problem

@@ -7,7 +7,8 @@ import pytest
 from fakes import Balancer
 
 from recipe.hint.adapter.chat_template import Renderer
-from recipe.hint.adapter.engine import GroupClient, Sampling, VllmEngine
+from recipe.hint.adapter.engine import VllmEngine
+from recipe.hint.adapter.group_client import GroupClient, Sampling
 from recipe.run.errors import StallError
 from recipe.verify.schema import Verdict
 

@@ -6,8 +6,8 @@ from types import SimpleNamespace
 import pytest
 from fakes import Balancer
 
-from recipe.hint.adapter import engine
-from recipe.hint.adapter.engine import GroupClient, Sampling
+from recipe.hint.adapter import group_client
+from recipe.hint.adapter.group_client import GroupClient, Sampling
 
 EOS = 0
 
@@ -56,7 +56,7 @@ class Server:
 
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch):
-    monkeypatch.setattr(engine, "_PAUSE_S", 0.0)
+    monkeypatch.setattr(group_client, "_PAUSE_S", 0.0)
 
 
 def sample(lengths, budgets, *, max_tokens=50, **more):

@@ -3,8 +3,9 @@
 import pytest
 
 from recipe.hint.adapter.hint_sources import build_source
+from recipe.hint.hints.dataset import DatasetHints, Increments
 from recipe.hint.hints.self_generated import SelfGenerated
-from recipe.hint.hints.solution_prefix import DatasetHints, Increments, SolutionPrefix
+from recipe.hint.hints.solution_prefix import SolutionPrefix
 from recipe.hint.prompt import Texts
 from recipe.hint.settings import build_method, read_settings
 

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from recipe.verify.options import GradeOptions
 from recipe.verify.pool import VerifierPool
-from recipe.verify.schema import GradeOptions, Item
+from recipe.verify.schema import Item
 
 GOLDEN = Path(__file__).resolve().parents[2] / "golden" / "maths_forms.json"
 # As a right answer that takes so long alone, where the limit is twice that.

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from recipe.verify.options import GradeOptions
 from recipe.verify.programs import run as programs
 from recipe.verify.programs.sandbox import available_layers
-from recipe.verify.schema import GradeOptions
 
 LAYERS = available_layers()
 pytestmark = pytest.mark.skipif("seccomp" not in LAYERS, reason="the sandbox needs Linux's seccomp")

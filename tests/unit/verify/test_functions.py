@@ -9,8 +9,9 @@ import pytest
 
 from recipe.run.errors import VerifierError
 from recipe.verify.functions import read_result
+from recipe.verify.options import GradeOptions
 from recipe.verify.pool import VerifierPool
-from recipe.verify.schema import GradeOptions, Item, Verdict
+from recipe.verify.schema import Item, Verdict
 
 ROW = json.dumps({"data_source": "s", "ground_truth": "5", "extra_info": {"index": 7}})
 REWARDS = """

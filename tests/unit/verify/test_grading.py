@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from recipe.verify.grading import grade, quick_grade
+from recipe.verify.options import GradeOptions
 from recipe.verify.pool import VerifierPool
-from recipe.verify.schema import GradeOptions, Item
+from recipe.verify.schema import Item
 
 TAGGED = GradeOptions(answer_format="tags")
 

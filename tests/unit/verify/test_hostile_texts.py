@@ -15,8 +15,9 @@ from attacks.hostile import BOMBS, CLASSES, callers, hostile_texts, processor_s
 from processes import descendants, peak_mib
 
 from recipe.verify.maths.grade import grade_maths
+from recipe.verify.options import GradeOptions
 from recipe.verify.pool import VerifierPool
-from recipe.verify.schema import GradeOptions, Item
+from recipe.verify.schema import Item
 
 SEED = 20_261_124
 SMALL, LARGE = 2_000, 8_000

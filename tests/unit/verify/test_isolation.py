@@ -8,8 +8,9 @@ import time
 import psutil
 import pytest
 
+from recipe.verify.options import GradeOptions
 from recipe.verify.pool import VerifierPool
-from recipe.verify.schema import GradeOptions, Item
+from recipe.verify.schema import Item
 
 # Each spoils one thing that grades share in a process; then the item is graded as always.
 GRADE_MODULE = """

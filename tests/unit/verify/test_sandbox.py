@@ -10,10 +10,11 @@ import psutil
 import pytest
 from processes import descendants
 
+from recipe.verify.options import GradeOptions
 from recipe.verify.pool import VerifierPool
 from recipe.verify.programs import run as program
 from recipe.verify.programs.sandbox import available_layers
-from recipe.verify.schema import GradeOptions, Item
+from recipe.verify.schema import Item
 
 LAYERS = available_layers()
 pytestmark = pytest.mark.skipif("seccomp" not in LAYERS, reason="the sandbox needs Linux's seccomp")

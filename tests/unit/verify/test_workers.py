@@ -16,8 +16,9 @@ from processes import is_alive, wait_for
 
 from recipe.run.errors import VerifierError
 from recipe.verify import pool as pools
+from recipe.verify.options import GradeOptions
 from recipe.verify.pool import VerifierPool
-from recipe.verify.schema import GradeOptions, Item
+from recipe.verify.schema import Item
 
 ROOT = Path(__file__).resolve().parents[3]
 # What a hung grade is waited for; a sound one beside it needs milliseconds, also on a busy machine.
