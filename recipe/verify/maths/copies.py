@@ -21,6 +21,7 @@ from recipe.verify.maths.tree import (
     STRUCTURES,
     Node,
     NoValue,
+    decimals,
     exact,
     is_infinite,
     names_in,
@@ -53,7 +54,7 @@ FORMULA = re.compile(
 MAX_FORMULAS = 60
 _ENDS = '.,;:? (-*"”'  # of a sentence, not of its formula
 _BETWEEN = re.compile(  # two parts of a formula, or a formula and its blank
-    r"[=<>≤≥≠≈:;?]|,(?![0-9]{3})|\\\\|\\(?:text|mbox|textrm|textbf)\{[^{}]{0,200}\}"
+    r"[=<>≤≥≠≈:;?&]|,(?![0-9]{3})|\\\\|\\(?:text|mbox|textrm|textbf)\{[^{}]{0,200}\}"
     r"|\\(?:q?quad|[lg]t|[lg]eq?|[lg]eqslant|neq?|approx|equiv|implies|iff|to|Rightarrow|boxed"
     r"|square|Box|underline|ldots|dots)(?![A-Za-z])|\\_|__"
 )
@@ -184,6 +185,8 @@ def _kinds(*nodes: Node, is_gold: bool = False) -> set[str]:
         power = exact(node.items[1]) if node.kind == "pow" else None
         if node.kind in ("root", "log", "degree", "abs", "floor", "ceil"):
             found.add(node.kind)
+        elif node.kind == "div" and any(map(decimals, node.items)):  # 5.2/38.5
+            found.add("decimal")
         elif node.kind in ("const", "sym"):
             found.add(str(node.value))
         elif node.kind == "fn":
