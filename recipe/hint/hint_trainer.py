@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import transfer_queue as tq
 from omegaconf import DictConfig
 from verl.trainer.ppo.v1 import (
     PPOTrainerColocateAsync,
@@ -24,8 +23,8 @@ from recipe.hint import metrics as hint_metrics
 from recipe.hint.adapter.credit import CreditMixin
 from recipe.hint.adapter.dataset import use_row_dataset
 from recipe.hint.adapter.models import ask_for_models, read_base_of_adapter
-from recipe.hint.adapter.sampling_guard import clean_restored_queue, guard
-from recipe.hint.adapter.store import RECORD_FIELD, SAMPLE_FIELD, STATE_FIELD
+from recipe.hint.adapter.sampling_guard import guard
+from recipe.hint.adapter.store import STATE_FIELD, clean_restored_queue, read_records
 from recipe.hint.conversations import TURN_FACTS, mean_facts
 from recipe.hint.record import PromptRecord
 from recipe.hint.reward_tracker import RewardTracker
@@ -159,13 +158,10 @@ class HintMixin(CreditMixin):
 
     def _read(self, keys: list[str], partition: str) -> list[tuple[PromptRecord, bytes]]:
         """Return the record and the sample that each of these rows carries."""
-        data = tq.kv_batch_get(keys=keys, partition_id=partition, select_fields=["extra_fields"])
-        extras: list[Any] = [tu.unwrap_non_tensor_data(extra) for extra in data["extra_fields"]]
-        records = (PromptRecord.from_json(extra[RECORD_FIELD]) for extra in extras)
         # The step it trains in; in the async modes it was sampled earlier.
         return [
-            (dataclasses.replace(record, step=self.global_steps), extra[SAMPLE_FIELD])
-            for record, extra in zip(records, extras, strict=True)
+            (dataclasses.replace(record, step=self.global_steps), sample)
+            for record, sample in read_records(keys, partition)
         ]
 
     def _val_metrics_update(

@@ -22,6 +22,7 @@ from recipe.run.whole_file import claimed, write_whole
 # The recipe's parts, by name: importing them takes seconds, which the command need not wait.
 TRAINERS = "recipe.hint.hint_trainer.TRAINERS"
 REGISTER_SERVERS = "recipe.hint.adapter.rollout_server.register"
+QUEUE = "recipe.hint.adapter.store"
 # If a run's command is killed, its driver ends some seconds later.
 _PREDECESSOR_S = 60.0
 
@@ -57,7 +58,6 @@ class HintTaskRunner:
     def _run(self, config: DictConfig, folder: RunFolder, watchdog: Watchdog) -> dict[str, Any]:
         os.environ["TENSORBOARD_DIR"] = str(folder.root / "tensorboard")
         os.environ.setdefault("WANDB_DIR", str(folder.root))
-        import transfer_queue as tq
         from verl.utils.import_utils import load_class_from_fqn
 
         def limit(what: str, setting: str) -> Any:
@@ -65,10 +65,11 @@ class HintTaskRunner:
             return watchdog.phase(what, limit_s, f"hint.watchdog.{setting}", fault=NO_ANSWER)
 
         prepare_verl()
+        queue = get_object(QUEUE)
         config.transfer_queue.enable = True
         _check_queue_is_free()
         with limit("TransferQueue", "queue_s"):
-            tq.init(config.transfer_queue)
+            queue.open_queue(config.transfer_queue)
         is_done = False
         trainer = None
         try:
@@ -98,7 +99,7 @@ class HintTaskRunner:
                     trainer.logger.finish(exit_code=0 if is_done else 1)
             finally:
                 with limit("TransferQueue", "queue_s"):
-                    tq.close()
+                    queue.close_queue()
 
 
 def _check_queue_is_free() -> None:

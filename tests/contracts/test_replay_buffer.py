@@ -7,7 +7,7 @@ from guarded_buffer import LIMIT_S, Queue, guarded, made, sample, watched
 from omegaconf import OmegaConf
 from verl.trainer.ppo.v1.replay_buffer import ReplayBuffer, ReplayBufferAsync
 
-from recipe.hint.adapter.sampling_guard import clean_restored_queue
+from recipe.hint.adapter.store import clean_restored_queue
 from recipe.run.errors import HintError, StallError
 
 BOTH = pytest.mark.parametrize("buffer_class", [ReplayBuffer, ReplayBufferAsync])

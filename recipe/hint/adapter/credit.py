@@ -13,20 +13,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import ray
 import torch
-import transfer_queue as tq
-from tensordict import TensorDict
 from verl.protocol import DataProto
 from verl.trainer.ppo.utils import Role
 from verl.trainer.ppo.v1.trainer_base import PPOTrainer
-from verl.utils import tensordict_utils as tu
 from verl.utils.debug.metrics import calculate_debug_metrics
 from verl.workers.utils.padding import response_to_nested
 
 from recipe.hint.adapter.archer import HEADS, UtteranceLearner, transitions_of
 from recipe.hint.adapter.critic import CriticWorker, UtteranceCriticWorker, turn_value_loss
-from recipe.hint.adapter.store import CREDIT_FIELD
+from recipe.hint.adapter.store import credit_rows, read_columns, write_columns
 from recipe.hint.credit.base import TokenStats, credit_metrics
-from recipe.hint.credit.rows import DROPPED, CreditRow
+from recipe.hint.credit.rows import DROPPED
 from recipe.hint.methods import Method
 from recipe.run.checkpoints import REPLAY_FILE, is_within, step_folder
 from recipe.run.whole_file import whole_file
@@ -168,13 +165,10 @@ class CreditMixin(_Trainer):
             del metrics[name]
         compared = [keys[at] for at in real if not batch.tags[at].get("is_not_compared")]
         if compared and self.config.actor_rollout_ref.rollout.calculate_log_probs:
-            data = tq.kv_batch_get(
-                keys=compared, partition_id=partition, select_fields=_AGREEMENT_FIELDS
-            )
+            data = read_columns(compared, partition, _AGREEMENT_FIELDS)
             metrics.update(calculate_debug_metrics(DataProto(batch=data.to_padded_tensor())))
-        own = tq.kv_batch_get(keys=apart, partition_id=partition, select_fields=["old_log_probs"])
-        fields = TensorDict({"rollout_log_probs": own["old_log_probs"]}, batch_size=len(apart))
-        tq.kv_batch_put(keys=apart, partition_id=partition, fields=fields)
+        own = read_columns(apart, partition, ["old_log_probs"])
+        write_columns(apart, partition, {"rollout_log_probs": own["old_log_probs"]})
         return batch
 
     def _compute_values(self, batch: Any, metrics: dict) -> Any:
@@ -184,11 +178,9 @@ class CreditMixin(_Trainer):
         if not self._learner:
             return super()._compute_values(batch, metrics)
         fields = ["prompts", "responses", "response_mask", "extra_fields"]
-        data: Any = tq.kv_batch_get(
-            keys=batch.keys, partition_id=batch.partition_id, select_fields=fields
-        )
+        data = read_columns(batch.keys, batch.partition_id, fields)
         real = _real_rows(batch)
-        rows = _credit_rows(data, real)
+        rows = credit_rows(data, real)
         tokens = {name: [each.numpy() for each in data[name].unbind()] for name in fields[:2]}
         prompts, responses = ([tokens[name][at] for at in real] for name in fields[:2])
         fresh = transitions_of(rows, prompts, responses)
@@ -202,7 +194,7 @@ class CreditMixin(_Trainer):
             for index, heads in zip(real, heads_N4, strict=True)
         }
         values_N1 = heads_N4[:, 2:].min(axis=1, keepdims=True)
-        _write_columns(batch, data["response_mask"], real, values=values_N1)
+        _write_numbers(batch, data["response_mask"], real, values=values_N1)
         return batch
 
     def _compute_advantage(self, batch: Any, metrics: dict) -> Any:
@@ -210,15 +202,13 @@ class CreditMixin(_Trainer):
         if self._method.credit is None:
             return super()._compute_advantage(batch, metrics)
         # Before verl's correction, which may mask tokens whose KL still counts.
-        data: Any = tq.kv_batch_get(
-            keys=batch.keys, partition_id=batch.partition_id, select_fields=_FIELDS
-        )
+        data = read_columns(batch.keys, batch.partition_id, _FIELDS)
         batch = super()._compute_advantage(batch, metrics)
         real = _real_rows(batch)
         heads = [self._critic_heads.get(batch.keys[index], {}) for index in real]
         rows = [
             dataclasses.replace(row, facts={**row.facts, **each})
-            for row, each in zip(_credit_rows(data, real), heads, strict=True)
+            for row, each in zip(credit_rows(data, real), heads, strict=True)
         ]
         tokens = _token_stats(data, real)
         advantages_N, own_NT = self._method.credit.token_advantages(rows, tokens)
@@ -231,21 +221,17 @@ class CreditMixin(_Trainer):
         columns = {"advantages": own_NT, "returns": returns_N1}
         if "values" in data:  # for verl's metrics: V means something before the first token alone
             columns["values"] = values_N1
-        return _write_columns(batch, data["response_mask"], real, **columns)
+        return _write_numbers(batch, data["response_mask"], real, **columns)
 
 
-def _write_columns(batch: Any, response_mask: Any, real: list[int], **columns: np.ndarray) -> Any:
+def _write_numbers(batch: Any, response_mask: Any, real: list[int], **columns: np.ndarray) -> Any:
     """Write numbers of the ``real`` rows, (N, T) or (N, 1), into the queue; 0 for padding."""
     whole_NT = np.zeros((len(batch), int(response_mask.offsets().diff().max())))
     fields = {}
     for name, each in columns.items():
         whole_NT[real] = each
         fields[name] = response_to_nested(torch.from_numpy(whole_NT).float(), response_mask)
-    return tq.kv_batch_put(
-        keys=batch.keys,
-        partition_id=batch.partition_id,
-        fields=TensorDict(fields, batch_size=len(batch)),
-    )
+    return write_columns(batch.keys, batch.partition_id, fields)
 
 
 def with_spread_padding(
@@ -289,13 +275,3 @@ def _token_stats(data: Any, real: list[int]) -> TokenStats:
     )
     k1_NT = log_probs_NT - ref_log_probs_NT if "ref_log_prob" in data else 0.0 * mask_NT
     return TokenStats(log_probs_NT, entropies_NT, mask_NT, k1_NT)
-
-
-def _credit_rows(data: Any, real: list[int]) -> list[CreditRow]:
-    """Return the real rows of the batch, with the critic's values if there is a critic."""
-    extra: list[Any] = [tu.unwrap_non_tensor_data(each) for each in data["extra_fields"]]
-    values = data["values"].to_padded_tensor(0.0)[:, 0].tolist() if "values" in data else None
-    return [
-        CreditRow(**extra[index][CREDIT_FIELD] | {"value": values[index] if values else None})
-        for index in real
-    ]

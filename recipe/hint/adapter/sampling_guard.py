@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-import transfer_queue as tq
 from verl.trainer.ppo.v1.replay_buffer import ReplayBuffer, ReplayBufferAsync
 
+from recipe.hint.adapter.store import tags_of
 from recipe.run.errors import HintError, StallError
 
 POLL_S = 0.2  # verl's own is 2 s
@@ -41,22 +41,6 @@ def guard(
     buffer.tallies, buffer.reported = defaultdict(_Tally), defaultdict(set)
     buffer.sent = itertools.count()
     return buffer
-
-
-def clean_restored_queue(partition: str = "train") -> None:
-    """Retry the failed prompts of a restored queue, and remove the rows that have no prompt.
-
-    A checkpoint may hold the failure that ended its run: the vLLM server died while it was written.
-    The rows are those of the step that was saved: verl clears a step's rows after its save. Nothing
-    takes restored ones out again, and each later checkpoint would hold them.
-    """
-    tags = (tq.kv_list(partition) or {}).get(partition, {})
-    prompts = {key for key, tag in tags.items() if tag.get("is_prompt")}
-    if failed := [key for key in prompts if tags[key]["status"] == "failure"]:
-        fresh = {"is_prompt": True, "status": "pending", "is_fatal": False}
-        tq.kv_batch_put(keys=failed, partition_id=partition, tags=[fresh for _ in failed])
-    if rows := [key for key in tags.keys() - prompts if key.split("_")[0] not in prompts]:
-        tq.kv_clear(keys=rows, partition_id=partition)
 
 
 @dataclass
@@ -193,7 +177,7 @@ class _Guarded(_Buffer):
         if not new:
             return
         tally.failed.update(new)
-        tags = (tq.kv_list(partition) or {}).get(partition, {})
+        tags = tags_of(partition)
         error = ""
         for tag in (tags.get(uid, {}) for uid in new):
             error = " ".join(str(tag.get("error", "unknown error")).split())[:_LONGEST_ERROR]

@@ -1,4 +1,4 @@
-"""Publish prompt rollouts to TransferQueue: rows under verl's keys, many in one batch write."""
+"""TransferQueue, in the one file that knows it: what a run publishes there, and reads back."""
 
 from __future__ import annotations
 
@@ -12,14 +12,16 @@ from typing import Any
 import numpy as np
 import torch
 import transfer_queue as tq
+from tensordict import TensorDict
 from verl.utils import tensordict_utils as tu
 
-from recipe.hint.credit.rows import DROPPED
-from recipe.hint.record import Outcome, PublishedRow
+from recipe.hint.credit.rows import DROPPED, CreditRow
+from recipe.hint.record import Outcome, PromptRecord, PublishedRow
 from recipe.hint.schema import Response
 from recipe.problems.schema import HINT_COLUMN_PREFIX
 from recipe.run.typed import fields_of
 
+# What a row carries beside verl's own, in its `extra_fields`.
 RECORD_FIELD, SAMPLE_FIELD, CREDIT_FIELD = "hint_record", "hint_sample", "hint_credit"
 STATE_FIELD = "hint_state_of_problem"
 # Columns that only the rollout needs; the queue would hold each of them G times.
@@ -27,6 +29,68 @@ _NOT_STORED = {"problem", "solution", "answer", STATE_FIELD, "agent_name"}
 # Columns that verl expects and that are empty here.
 _EMPTY: dict[str, Any] = {"metrics": {}, "multi_modal_inputs": {}}
 _PROMPTS_PER_WRITE = 16  # packing more would block the event loop for longer
+
+
+def open_queue(config: Any = None) -> None:
+    """Start the queue of the driver's ``transfer_queue`` node; without it, join the run's."""
+    tq.init(config)
+
+
+def close_queue() -> None:
+    """End the queue, and all that it holds."""
+    tq.close()
+
+
+def tags_of(partition: str) -> dict[str, dict[str, Any]]:
+    """Return the tags of all keys of a partition: of prompts (``is_prompt``) and of rows."""
+    return (tq.kv_list(partition) or {}).get(partition, {})
+
+
+def read_columns(keys: Sequence[str], partition: str, names: Sequence[str]) -> Any:
+    """Return columns of rows as a TensorDict; one that no row has is left out."""
+    return tq.kv_batch_get(keys=list(keys), partition_id=partition, select_fields=list(names))
+
+
+def write_columns(keys: Sequence[str], partition: str, columns: dict[str, torch.Tensor]) -> Any:
+    """Write columns of rows, and return verl's batch of these rows."""
+    fields = TensorDict(columns, batch_size=len(keys))
+    return tq.kv_batch_put(keys=list(keys), partition_id=partition, fields=fields)
+
+
+def read_records(keys: Sequence[str], partition: str) -> list[tuple[PromptRecord, bytes]]:
+    """Return the record and the sample that each of these first rows carries."""
+    extras = _extras(read_columns(keys, partition, ["extra_fields"]))
+    return [(PromptRecord.from_json(extra[RECORD_FIELD]), extra[SAMPLE_FIELD]) for extra in extras]
+
+
+def credit_rows(data: Any, places: Sequence[int]) -> list[CreditRow]:
+    """Return the rows at ``places`` of read columns, with the critic's values if there are any."""
+    extras = _extras(data)
+    values = data["values"].to_padded_tensor(0.0)[:, 0].tolist() if "values" in data else None
+    return [
+        CreditRow(**extras[place][CREDIT_FIELD] | {"value": values[place] if values else None})
+        for place in places
+    ]
+
+
+def _extras(data: Any) -> list[Any]:
+    return [tu.unwrap_non_tensor_data(each) for each in data["extra_fields"]]
+
+
+def clean_restored_queue(partition: str = "train") -> None:
+    """Retry the failed prompts of a restored queue, and remove the rows that have no prompt.
+
+    A checkpoint may hold the failure that ended its run: the vLLM server died while it was written.
+    The rows are those of the step that was saved: verl clears a step's rows after its save. Nothing
+    takes restored ones out again, and each later checkpoint would hold them.
+    """
+    tags = tags_of(partition)
+    prompts = {key for key, tag in tags.items() if tag.get("is_prompt")}
+    if failed := [key for key in prompts if tags[key]["status"] == "failure"]:
+        fresh = {"is_prompt": True, "status": "pending", "is_fatal": False}
+        tq.kv_batch_put(keys=failed, partition_id=partition, tags=[fresh for _ in failed])
+    if rows := [key for key in tags.keys() - prompts if key.split("_")[0] not in prompts]:
+        tq.kv_clear(keys=rows, partition_id=partition)
 
 
 async def mark(uids: Sequence[str], partition: str, status: str, **tags: Any) -> None:

@@ -7,7 +7,6 @@ import logging
 from typing import Any
 
 import ray
-import transfer_queue as tq
 from ray.exceptions import RayActorError
 from verl.experimental.agent_loop import AgentLoopWorker
 from verl.trainer.ppo.v1.agent_loop_tq import AgentLoopManagerTQ, AgentLoopWorkerTQ
@@ -37,7 +36,7 @@ class HintWorker(_WorkerTQ):
         # Not super().__init__(): Ray ships this class by value, and the parent's own
         # zero-argument super() fails then. These are the parent's three lines.
         AgentLoopWorker.__init__(self, *args, **kwargs)
-        tq.init()
+        store.open_queue()
         self.background_tasks = set()
 
         config = self.config
