@@ -18,12 +18,11 @@ PARTS = read_yaml((REPOSITORY / "configs/gpu_check.yaml").read_text(encoding="ut
 def command(name, device, folder):
     """The command of a part; ``device`` is ``cuda``, or ``cpu`` in its place."""
     part, preset = PARTS[name], "laptop" if device == "cpu" else "gpu1_tiny"
-    script = str(PROGRAMS / part.get("script", "main_hint.py"))
     given = [f"hardware={preset}", f"hint.run_dir={folder / name}"]
     for each in [*joined(part["settings"]), *part.get(device, ())]:
         # Those of keys that only the CPU's preset has already need no plus sign there.
         given.append((each.lstrip("+") if device == "cpu" else each).format(folder=folder))
-    return [sys.executable, script, *given]
+    return [sys.executable, str(PROGRAMS / "main_hint.py"), *given]
 
 
 def joined(settings):
@@ -51,9 +50,6 @@ def numbers_of(name, device, folder):
     if name == "evaluation":
         found = json.loads((own / "evaluation/results.json").read_bytes())["benchmarks"]
         return {source: each["avg"] for source, each in found.items()}
-    if name == "arms":
-        found = json.loads((own / "bench.json").read_bytes())["arms"]
-        return {f"{arm} step s": each["step_s"] for arm, each in found.items()}
     if "as_reference" in part:
         same = compare_records(folder / "reference", own)
         numbers["equal prompts"] = f"{same.num_equal} of {same.num_prompts}"

@@ -8,7 +8,6 @@ from omegaconf import open_dict
 from recipe.hint.adapter import models
 from recipe.hint.adapter.preflight.run import preflight
 from recipe.hint.command import split_command
-from recipe.study.bench import split_arguments
 from recipe.study.evaluate import apply_evaluation_mode, preflight_evaluation
 
 pytestmark = pytest.mark.slow
@@ -21,9 +20,6 @@ def test_a_part_asks_for_nothing_that_is_refused(part, composed, monkeypatch, tm
     monkeypatch.setattr(models, "flash_attn_missing", lambda: None)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
     _, _, *argv = command(part, "cuda", tmp_path)
-    if part == "arms":
-        argv, bench = split_arguments(argv)
-        argv += bench.settings("sage", tmp_path)
     options, settings = split_command(argv)
     assert options == []
     config = composed(*settings, "preflight_only=true")
