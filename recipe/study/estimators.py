@@ -91,49 +91,12 @@ def holm(probabilities: Sequence[float]) -> list[float]:
     return corrected
 
 
-def clustered_mean(means_P: npt.ArrayLike, num_responses: int) -> Estimate:
-    """Estimate the mean of the problems' scores, each in [0, 1] and the mean of K responses.
-
-    The clustered variance says how many independent draws the responses are worth, at most P * K;
-    Wilson's interval is taken at that number, with Student's t on P - 1 degrees. Unlike mean +- t *
-    error it stays in [0, 1], is not of width zero when all problems have one score, and holds its
-    level with few or very hard problems. It is all of [0, 1] for a single problem.
-
-    Source: Wilson's interval at the effective sample size, Dean and Pagano 2015, J. Surv. Stat.
-    Methodol. 3.
-    """
-    means_P = np.asarray(means_P, dtype=np.float64)
-    mean, count, degrees = float(means_P.mean()), float(len(means_P)), len(means_P) - 1
-    if not degrees:
-        return Estimate(mean, 0.0, 1.0)
-    if np.ptp(means_P) > _SAME:
-        variance = float(means_P.var(ddof=1)) / count
-        count = min(mean * (1 - mean) / variance, count * num_responses)
-    return _share(mean, count, degrees)
-
-
 def _share(mean: float, count: float, degrees: int) -> Estimate:
     """Return a share of ``count`` independent draws with Wilson's interval."""
     weight = t_quantile(degrees) ** 2 / count
     centre = (mean + weight / 2) / (1 + weight)
     half = math.sqrt(weight * (mean * (1 - mean) + weight / 4)) / (1 + weight)
     return Estimate(mean, max(0.0, min(centre - half, mean)), min(1.0, max(centre + half, mean)))
-
-
-def paired_mean(differences_P: npt.ArrayLike) -> Estimate:
-    """Estimate the mean difference of two runs on the same problems, mean +- t * error.
-
-    Differences are in [-1, 1]. When all are the same number there is no error to estimate; then the
-    ends allow for the share of other problems that P draws can miss. Source: Miller 2024.
-    """
-    differences_P = np.asarray(differences_P, dtype=np.float64)
-    num_problems, mean = len(differences_P), float(differences_P.mean())
-    if np.ptp(differences_P) <= _SAME:
-        unseen = _unseen_share(num_problems)
-        return Estimate(mean, mean - unseen * (mean + 1), mean + unseen * (1 - mean))
-    error = float(differences_P.std(ddof=1)) / math.sqrt(num_problems)
-    half = t_quantile(num_problems - 1) * error
-    return Estimate(mean, max(-1.0, mean - half), min(1.0, mean + half))
 
 
 def _unseen_share(num_problems: int) -> float:
@@ -147,18 +110,6 @@ def _unseen_share(num_problems: int) -> float:
 def _missed_p(share: float, num_problems: int) -> float:
     """Return the two-sided p value of no draw finding this share of problems of another kind."""
     return min(1.0, 2 * (1 - min(share, 1.0)) ** num_problems)
-
-
-def mean_of(estimates: Sequence[Estimate]) -> Estimate:
-    """Return the unweighted mean of independent estimates, its ends from the distances to theirs.
-
-    Source: Zou and Donner 2008, Stat. Med. 27 (variance recovered from the limits).
-    """
-    count = len(estimates)
-    mean = sum(each.value for each in estimates) / count
-    down = math.hypot(*(each.value - each.low for each in estimates)) / count
-    up = math.hypot(*(each.high - each.value for each in estimates)) / count
-    return Estimate(mean, mean - down, mean + up)
 
 
 def turn_metrics(facts_P: Mapping[str, Sequence[Mapping[str, float]]]) -> dict[str, float]:
@@ -186,23 +137,29 @@ def turn_metrics(facts_P: Mapping[str, Sequence[Mapping[str, float]]]) -> dict[s
         if name == "overlap":
             metrics[name] = fmean(means_P)
             continue
-        of = clustered_mean(means_P, most) if name in _SHARES else paired_mean(means_P)
+        of = crossed_share(means_P, most) if name in _SHARES else crossed_difference(means_P)
         metrics |= {name: of.value, f"{name}_low": of.low, f"{name}_high": of.high}
     return metrics
 
 
 def crossed_share(means_SP: npt.ArrayLike, num_responses: int) -> Estimate:
-    """Estimate a share over seeds and problems; Wilson's interval at the effective number of draws.
+    """Estimate a share over seeds and problems, or with one row or ``P`` values over problems.
 
-    With one seed the interval is over problems alone (:func:`clustered_mean`).
+    Values are in [0, 1], each the mean of K responses. The clustered variance says how many
+    independent draws they are worth, at most S * P * K; Wilson's interval is taken at that number,
+    with Student's t. Unlike mean +- t * error it stays in [0, 1], is not of width zero when all
+    problems have one score, and holds its level with few or very hard problems. It is all of [0, 1]
+    for a single problem.
+
+    Source: Wilson's interval at the effective sample size, Dean and Pagano 2015, J. Surv. Stat.
+    Methodol. 3.
     """
-    means_SP = np.asarray(means_SP, dtype=np.float64)
-    num_seeds, num_problems = means_SP.shape
-    if num_seeds == 1 or num_problems == 1:
-        return clustered_mean(means_SP.mean(axis=0), num_seeds * num_responses)
-    mean, degrees = float(means_SP.mean()), num_problems - 1
+    means_SP = np.atleast_2d(np.asarray(means_SP, dtype=np.float64))
+    mean, num_problems = float(means_SP.mean()), means_SP.shape[1]
+    if num_problems == 1:
+        return Estimate(mean, 0.0, 1.0)
     # Equal everywhere: worth no more than the problems.
-    count: float = num_problems
+    count, degrees = float(num_problems), num_problems - 1
     if np.ptp(means_SP) > _SAME:
         variance, degrees = _variance(means_SP)
         count = min(mean * (1 - mean) / variance, means_SP.size * num_responses)
@@ -211,24 +168,19 @@ def crossed_share(means_SP: npt.ArrayLike, num_responses: int) -> Estimate:
 
 
 def crossed_difference(differences_SP: npt.ArrayLike) -> Estimate:
-    """Estimate a mean difference over seeds and problems, mean +- t * error.
+    """Estimate a mean difference over seeds and problems, or with one row over problems.
 
-    With one seed, or differences that are all the same, the interval is over problems alone
-    (:func:`paired_mean`). Where only some problems have another difference than most, it allows for
-    the share of such problems that P draws can miss, in proportion to those that have none.
+    Differences are in [-1, 1]; the interval is mean +- t * error (Miller 2024). Where only some
+    problems have another difference than most, it allows for the share of such problems that P
+    draws can miss, in proportion to those that have none; where all have the same, for that share.
     """
-    differences_SP = np.asarray(differences_SP, dtype=np.float64)
-    if np.ptp(differences_SP) <= _SAME:
-        return paired_mean(differences_SP[0])
-    mean = float(differences_SP.mean())
-    if 1 in differences_SP.shape:
-        _, low, high = paired_mean(differences_SP.mean(axis=0))
-    else:
-        variance, degrees = _variance(differences_SP)
-        half = t_quantile(degrees) * math.sqrt(variance)
-        low, high = mean - half, mean + half
-    unseen = _unseen_share(differences_SP.shape[1]) * _same_share(differences_SP)
-    return Estimate(mean, max(-1.0, min(low, mean - unseen)), min(1.0, max(high, mean + unseen)))
+    differences_SP = np.atleast_2d(np.asarray(differences_SP, dtype=np.float64))
+    mean, unseen = float(differences_SP.mean()), _unseen_share(differences_SP.shape[1])
+    if differences_SP.shape[1] == 1 or np.ptp(differences_SP) <= _SAME:
+        return Estimate(mean, mean - unseen * (mean + 1), mean + unseen * (1 - mean))
+    variance, degrees = _variance(differences_SP)
+    half = max(t_quantile(degrees) * math.sqrt(variance), unseen * _same_share(differences_SP))
+    return Estimate(mean, max(-1.0, mean - half), min(1.0, mean + half))
 
 
 def crossed_p(differences_SP: npt.ArrayLike) -> float:
@@ -265,8 +217,10 @@ def mean_ratio(ratios_S: npt.ArrayLike) -> Estimate:
 
 
 def _variance(values_SP: npt.NDArray[np.float64]) -> tuple[float, int]:
-    """Return the variance of the mean, and its degrees of freedom; from two seeds on."""
+    """Return the variance of the mean, and its degrees of freedom; of one seed over problems."""
     num_seeds, num_problems = values_SP.shape
+    if num_seeds == 1:
+        return float(values_SP.var(ddof=1)) / num_problems, num_problems - 1
     of_seeds_S, of_problems_P = values_SP.mean(axis=1), values_SP.mean(axis=0)
     residuals_SP = values_SP - of_seeds_S[:, None] - of_problems_P + values_SP.mean()
     seeds = float(of_seeds_S.var(ddof=1)) / num_seeds

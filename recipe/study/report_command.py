@@ -38,9 +38,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return added
 
     command(_evaluation).add_argument("run_folder", type=Path, metavar="RUN")
-    for run in (compare := command(_compare), command(_same)):
+    for run in (command(_compare), command(_same)):
         run.add_argument("runs", nargs=2, type=Path, metavar="RUN", help="A, then B")
-    compare.add_argument("--common", action="store_true", help="only problems that both have")
     for run in (html := command(_html), command(_campaign), keep := command(_keep)):
         many = 1 if run is keep else "+"
         run.add_argument("folders", nargs=many, metavar="DIR", help="folders of runs or campaigns")
@@ -65,7 +64,7 @@ def _evaluation(given: argparse.Namespace) -> int:
 
 def _compare(given: argparse.Namespace) -> None:
     """Compare two evaluations, paired problem by problem."""
-    print("\n".join(compare_runs(*given.runs, should_intersect=given.common)))
+    print("\n".join(compare_runs(*given.runs)))
 
 
 def _same(given: argparse.Namespace) -> int:

@@ -21,11 +21,9 @@ from pydantic.dataclasses import dataclass
 from recipe.run.errors import DataError
 from recipe.run.whole_file import write_whole
 from recipe.study.estimators import (
-    Estimate,
-    clustered_mean,
+    crossed_difference,
+    crossed_share,
     majority_score,
-    mean_of,
-    paired_mean,
     pass_at_k,
     turn_metrics,
 )
@@ -33,13 +31,9 @@ from recipe.study.tables import markdown, percent
 from recipe.verify.maths.reading import vote_key
 from recipe.verify.schema import UNGRADED, Reason
 
-# Liao et al. 2026, arXiv:2602.03143.
-PAPER_GROUPS: dict[str, tuple[str, ...]] = {
-    "in_distribution": ("aime24", "aime25", "amc23", "math500", "minerva", "olympiadbench"),
-    "out_of_distribution": ("gpqa_diamond", "mmlu_pro"),
-}
-_NOT_AVERAGED = {"problems", "samples", "timeouts", "errors", "reasons", "turns"}
-FORMAT = 1
+# Of a benchmark alone; all other numbers have a mean over benchmarks too.
+_NOT_AVERAGED = ["avg_low", "avg_high", "samples", "timeouts", "errors", "reasons", "turns"]
+FORMAT = 2
 _RESULTS, SETTINGS = "results.json", "settings.json"
 _SAMPLING = ("temperature", "top_p", "top_k", "max_tokens", "seed")
 _TURN_SHARES = ("wrong_to_right", "right_to_wrong", "unchanged")
@@ -143,7 +137,7 @@ def summarise(groups: Groups, num_responses: int) -> dict[str, Any]:
     reasons = Counter(each.reason for each in responses)
     no_answer = sum(reasons[reason] for reason in reasons.keys() - GRADED - UNGRADED)
     correct_P = [sum(each.is_correct for each in group) for group in groups.values()]
-    avg = clustered_mean([correct / num_responses for correct in correct_P], num_responses)
+    avg = crossed_share([correct / num_responses for correct in correct_P], num_responses)
     majority_P = [
         majority_score([each.answer_key for each in group], [each.score for each in group])
         for group in groups.values()
@@ -176,32 +170,12 @@ def budgets(num_responses: int) -> list[int]:
     return sorted({2**power for power in range((num_responses - 1).bit_length())} | {num_responses})
 
 
-def macro_averages(benchmarks: Mapping[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    """Average over the benchmarks of each group of :data:`PAPER_GROUPS`, unweighted.
-
-    A group has ``members`` (member -> the one benchmark that stands for it), ``missing`` and
-    ``problems``; the averages only while nothing is missing. Names are compared without case,
-    punctuation and what comes before a slash: ``MATH-500`` and ``org/math_500`` are ``math500``.
-    """
-
-    def plain(name: str) -> str:
-        return "".join(filter(str.isalnum, name.rsplit("/", 1)[-1].casefold()))
-
-    count = Counter(map(plain, benchmarks))
-    named = {plain(name): name for name in benchmarks if count[plain(name)] == 1}
-    result = {}
-    for group, names in PAPER_GROUPS.items():
-        members = {each: named[plain(each)] for each in names if plain(each) in named}
-        parts = [benchmarks[name] for name in members.values()]
-        missing = [name for name in names if name not in members]
-        problems = sum(part["problems"] for part in parts)
-        result[group] = {"members": members, "missing": missing, "problems": problems}
-        if not missing:
-            for key in parts[0].keys() - _NOT_AVERAGED:
-                result[group][key] = sum(part[key] for part in parts) / len(parts)
-            ends = [Estimate(part["avg"], part["avg_low"], part["avg_high"]) for part in parts]
-            _, result[group]["avg_low"], result[group]["avg_high"] = mean_of(ends)
-    return result
+def macro_average(benchmarks: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
+    """Return the unweighted mean over several benchmarks of all but ``problems``, their number."""
+    if len(benchmarks) < 2:
+        return {}
+    shares = pd.DataFrame([*benchmarks.values()]).drop(columns=_NOT_AVERAGED, errors="ignore")
+    return shares.mean().to_dict() | {"problems": int(shares["problems"].sum())}
 
 
 def write_results(
@@ -234,7 +208,7 @@ def write_results(
 def _results(head: Mapping[str, Any], groups: Mapping[str, Groups]) -> dict[str, Any]:
     summaries = {name: summarise(each, head["num_samples"]) for name, each in groups.items()}
     kept = {name: head[name] for name in ("model", "sampling", "num_samples")}
-    macro = macro_averages(summaries)
+    macro = macro_average(summaries)
     return {"format": FORMAT, **kept, "benchmarks": summaries, "macro": macro}
 
 
@@ -279,25 +253,24 @@ def recompute(folder: str | Path) -> tuple[dict[str, Any], list[str]]:
 
 
 def evaluation_table(results: Mapping[str, Any]) -> list[str]:
-    """Return the lines of ``table.md``: benchmarks, complete groups, what to know about them."""
+    """Return the lines of ``table.md``: benchmarks, their mean, what to know about them."""
     num_responses, benchmarks, macro = (results[n] for n in ("num_samples", "benchmarks", "macro"))
     avg = f"avg@{num_responses}"
     shown_k = [f"pass@{k}" for k in budgets(num_responses) if k > 1]  # pass@1 is avg
     head = ["benchmark", "problems", avg, "95 %", *shown_k, f"maj@{num_responses}", "truncated"]
     head += ["no answer", "timeouts", "errors", "tokens"]
-    titles = {group: f"{group.replace('_', '-')} average" for group in macro}
-    complete = {titles[name]: each for name, each in macro.items() if not each["missing"]}
+    mean = {f"mean of {len(benchmarks)}": macro} if macro else {}
     rows = [
         [
             name,
             str(each["problems"]),
             percent(each["avg"]),
-            f"{percent(each['avg_low'])} - {percent(each['avg_high'])}",
+            " - ".join(percent(each[end]) for end in ("avg_low", "avg_high") if end in each),
             *(percent(each[share]) for share in (*shown_k, "maj", "truncated", "no_answer")),
             *(str(each.get(count, "")) for count in ("timeouts", "errors")),
             f"{each['response_tokens']:.0f}",
         ]
-        for name, each in {**benchmarks, **complete}.items()
+        for name, each in {**benchmarks, **mean}.items()
     ]
     notes = [
         f"{name}: the verifier failed on {percent(each['undecided'])} % of the samples; these "
@@ -305,11 +278,6 @@ def evaluation_table(results: Mapping[str, Any]) -> list[str]:
         f"right."
         for name, each in benchmarks.items()
         if each["undecided"]
-    ]
-    notes += [
-        f"No {titles[name]}: missing {', '.join(each['missing'])}."
-        for name, each in macro.items()
-        if each["missing"]
     ]
     parts = [markdown(head, rows), _turns_table(benchmarks), notes]
     return [line for part in parts if part for line in ("", *part)][1:]
@@ -333,40 +301,27 @@ def _turns_table(benchmarks: Mapping[str, dict[str, Any]]) -> list[str]:
     return markdown(head, rows) if rows else []
 
 
-def compare_runs(first: Path, second: Path, *, should_intersect: bool = False) -> list[str]:
-    """Return a table of second minus first over the benchmarks of both, and what to know about it.
+def compare_runs(first: Path, second: Path) -> list[str]:
+    """Return a table of second minus first over the problems of both, and what to know about it.
 
     Problems are paired; K may differ. ``gained`` are solved by the second run and not by the first
     (at least half of the responses are correct), ``lost`` the other way round.
 
-    Args:
-        first: Folder of a run, which holds ``evaluation``.
-        second: Folder of another.
-        should_intersect: Leave out problems that only one run has, instead of refusing.
-
     Raises:
-        DataError: A run is not finished, they share no benchmark, or their problems differ.
+        DataError: A run is not finished, or they share no problem.
     """
     folders = [Path(each) / "evaluation" for each in (first, second)]
     (a, groups_a), (b, groups_b) = map(read_evaluation, folders)
-    if not groups_a.keys() & groups_b.keys():
-        raise DataError(
-            f"no benchmark in common: {first} has {', '.join(groups_a)}, {second} has "
-            f"{', '.join(groups_b)}; evaluate both on the same files"
-        )
     rows, notes = [], []
     for name in filter(groups_b.get, groups_a):
         means = [_means(groups[name]) for groups in (groups_a, groups_b)]
         common = sorted(means[0].keys() & means[1].keys())
         if alone := len(means[0].keys() ^ means[1].keys()):
             notes.append(f"{name}: {alone} problems that only one run has are left out")
-            if not (common and should_intersect):
-                raise DataError(
-                    f"{name}: {alone} problems are in one run only; evaluate both on the same "
-                    f"file, or pass --common to compare the {len(common)} that both have"
-                )
+        if not common:
+            continue
         old_P, new_P = np.array([[of[each] for each in common] for of in means])
-        change = paired_mean(new_P - old_P)
+        change = crossed_difference(new_P - old_P)
         rows.append(
             [
                 name,
@@ -382,6 +337,11 @@ def compare_runs(first: Path, second: Path, *, should_intersect: bool = False) -
             if share := run["benchmarks"][name]["undecided"]:
                 failed = f"{name}: the verifier failed on {percent(share)} % of {letter}'s samples"
                 notes.append(f"{failed}, counted as 0")
+    if not rows:
+        raise DataError(
+            f"no problem in common: {first} has {', '.join(groups_a)}, {second} has "
+            f"{', '.join(groups_b)}; evaluate both on the same files"
+        )
     if alone := groups_a.keys() ^ groups_b.keys():
         notes.append(f"in one run only: {', '.join(sorted(alone))}")
     old, new = (

@@ -14,14 +14,11 @@ from response_rows import turn_facts
 from recipe.hint.conversations import TURN_FACTS
 from recipe.study.estimators import (
     Estimate,
-    clustered_mean,
     crossed_difference,
     crossed_p,
     crossed_share,
     holm,
     majority_score,
-    mean_of,
-    paired_mean,
     pass_at_k,
     t_quantile,
     turn_metrics,
@@ -67,30 +64,24 @@ def test_the_t_quantile_is_that_of_the_tables(degrees, expected):
 def test_the_clustered_interval_is_wilsons_at_the_effective_number_of_draws():
     # Means 0, 0.5, 1 with K=2: variance 0.25, of the mean 0.25 / 3; 0.5 * 0.5 / (0.25 / 3) = 3
     # draws, as many as problems; t with 2 degrees is 4.30265.
-    estimate = clustered_mean([0.0, 0.5, 1.0], 2)
+    estimate = crossed_share([0.0, 0.5, 1.0], 2)
     assert estimate.value == 0.5
     # w = t^2 / 3 = 6.171: 0.5 -+ sqrt(w (0.25 + w / 4)) / (1 + w) = 0.5 -+ 0.4638
     assert estimate[1:] == pytest.approx((0.036171, 0.963829), abs=1e-5)
     # All of one score, 30 problems: t(29)^2 / (30 + t(29)^2) = 4.183 / 34.183 = 0.1224
     for score in (0.0, 1.0):
-        value, low, high = clustered_mean([score] * 30, 16)
+        value, low, high = crossed_share([score] * 30, 16)
         assert (value, high - low) == (score, pytest.approx(0.1224, abs=1e-4))
-    assert clustered_mean([0.75], 4) == Estimate(0.75, 0.0, 1.0)  # says nothing about others
+    assert crossed_share([0.75], 4) == Estimate(0.75, 0.0, 1.0)  # says nothing about others
 
 
 def test_the_paired_interval_is_mean_and_t_times_the_error():
     # 0.5, -0.25, 0.5: mean 0.25, sd 0.4330, error 0.25, t(2) = 4.3027 -> +- 1.0757, cut at 1.
-    estimate = paired_mean([0.5, -0.25, 0.5])
+    estimate = crossed_difference([0.5, -0.25, 0.5])
     assert estimate == pytest.approx((0.25, 0.25 - 1.075663, 1.0), abs=1e-5)
     # No difference at all may still be one on problems not drawn: 1 - 0.025^(1/30) = 0.1157
-    assert paired_mean([0.0] * 30) == pytest.approx((0.0, -0.1157, 0.1157), abs=1e-4)
-    assert paired_mean([1.0] * 30) == pytest.approx((1.0, 0.7686, 1.0), abs=1e-4)
-
-
-def test_the_mean_of_estimates_adds_the_distances_to_the_ends_in_squares():
-    # down: sqrt(0.3^2 + 0.4^2) / 2 = 0.25; up: sqrt(0.12^2 + 0.05^2) / 2 = 0.065
-    mean = mean_of([Estimate(0.5, 0.2, 0.62), Estimate(0.7, 0.3, 0.75)])
-    assert mean == pytest.approx((0.6, 0.35, 0.665))
+    assert crossed_difference([0.0] * 30) == pytest.approx((0.0, -0.1157, 0.1157), abs=1e-4)
+    assert crossed_difference([1.0] * 30) == pytest.approx((1.0, 0.7686, 1.0), abs=1e-4)
 
 
 def test_holm_multiplies_the_smallest_by_all_the_next_by_one_fewer_and_never_falls():
@@ -131,7 +122,7 @@ def test_the_clustered_interval_holds_its_level_but_near_the_ends(
     chances, num_problems, num_samples, low, high
 ):
     means, truth = benchmarks(chances, num_problems, num_samples)
-    assert low <= coverage([clustered_mean(row, num_samples) for row in means], truth) <= high
+    assert low <= coverage([crossed_share(row, num_samples) for row in means], truth) <= high
 
 
 @pytest.mark.parametrize(("gain", "num_problems", "num_samples"), [(0.0, 30, 4), (0.2, 300, 1)])
@@ -143,7 +134,7 @@ def test_the_paired_interval_holds_its_level(gain, num_problems, num_samples):
         rng.binomial(num_samples, chances) / num_samples
         for chances in (before, before + gain * (1 - before))
     ]
-    found = [paired_mean(row) for row in drawn[1] - drawn[0]]
+    found = [crossed_difference(row) for row in drawn[1] - drawn[0]]
     assert 0.93 <= coverage(found, gain / 2) <= 0.97
 
 

@@ -7,13 +7,12 @@ from response_rows import responses, row, rows, turn_facts, write_rows
 
 from recipe.hint.main_report import main
 from recipe.run.errors import DataError
-from recipe.study.estimators import Estimate, clustered_mean
+from recipe.study.estimators import Estimate, crossed_share
 from recipe.study.results import (
-    PAPER_GROUPS,
     compare_runs,
     complete_groups,
     evaluation_table,
-    macro_averages,
+    macro_average,
     recompute,
     summarise,
     write_results,
@@ -32,7 +31,7 @@ def test_every_number_of_a_benchmark():
     assert numbers["problems"] == 4
     # Means 2/4, 0, 1, 0: 0.375
     found = Estimate(numbers["avg"], numbers["avg_low"], numbers["avg_high"])
-    assert found == clustered_mean([0.5, 0.0, 1.0, 0.0], 4)
+    assert found == crossed_share([0.5, 0.0, 1.0, 0.0], 4)
     # pass@2 of 2 in 4: 1 - (2/4)(1/3) = 5/6; so (5/6 + 0 + 1 + 0) / 4; pass@4: 2 of 4 problems
     assert [numbers[f"pass@{k}"] for k in (1, 2, 4)] == pytest.approx([0.375, 11 / 24, 0.5])
     # a: "1" twice against "2" and nothing; b: wrong and nothing tie, both wrong; c right; d nothing
@@ -45,18 +44,12 @@ def test_every_number_of_a_benchmark():
     assert sum(numbers["reasons"].values()) == numbers["samples"] == 16
 
 
-def test_the_macro_average_is_over_benchmarks_and_names_what_it_lacks():
+def test_the_macro_average_is_over_benchmarks():
     parts = {"gpqa_diamond": summary(2, a="++"), "MMLU-Pro": summary(2, a="--", b="+-", c="--")}
-    macro = macro_averages(parts)
+    macro = macro_average(parts)
     # 1 and 1/6: their mean, though 3 of 4 problems are in one of them
-    assert macro["out_of_distribution"]["avg"] == pytest.approx((1 + 1 / 6) / 2)
-    assert macro["out_of_distribution"]["problems"] == 4
-    assert macro["in_distribution"]["missing"] == list(PAPER_GROUPS["in_distribution"])
-    names = ["HuggingFaceH4/MATH-500", "aime24", "AIME-24", "mmlu_pro_test"]
-    found = macro_averages(dict.fromkeys(names, summary(2, a="++")))
-    # Two stand for none, and a part of a benchmark is not it.
-    assert found["in_distribution"]["members"] == {"math500": "HuggingFaceH4/MATH-500"}
-    assert found["out_of_distribution"]["members"] == {}
+    assert (macro["avg"], macro["problems"]) == (pytest.approx((1 + 1 / 6) / 2), 4)
+    assert macro_average({"gpqa_diamond": parts["gpqa_diamond"]}) == {}
 
 
 def test_a_percentage_does_not_depend_on_the_order_of_a_sum():
@@ -92,7 +85,8 @@ def cells_of(line):
 
 def test_the_table_shows_the_results_in_percent(run):
     stored = json.loads((run / "evaluation/results.json").read_text())
-    assert {stored[name] for name in ("format", "model", "num_samples")} == {1, "outputs/base", 2}
+    facts = [stored[name] for name in ("format", "model", "num_samples")]
+    assert facts == [2, "outputs/base", 2]
     table = (run / "evaluation/table.md").read_text().splitlines()
     assert cells_of(table[0]) == [
         "benchmark", "problems", "avg@2", "95 %", "pass@2", "maj@2", "truncated", "no answer",
@@ -101,11 +95,11 @@ def test_the_table_shows_the_results_in_percent(run):
     cells = cells_of(table[3])
     assert cells[:3] == ["math500", "3", "33.3"]
     assert cells[4:] == ["33.3", "33.3", "16.7", "33.3", "1", "0", "10"]
-    assert table[5:] == [
+    # 1/4 and 1/3: 29.2.
+    assert cells_of(table[4])[:5] == ["mean of 2", "5", "29.2", "", "41.7"]
+    assert table[6:] == [
         "math500: the verifier failed on 16.7 % of the samples; these count as 0, and avg@2 "
         "would be 50.0 if all were right.",
-        "No in-distribution average: missing aime25, amc23, minerva, olympiadbench.",
-        "No out-of-distribution average: missing gpqa_diamond, mmlu_pro.",
     ]
 
 
@@ -169,14 +163,12 @@ def test_the_table_shows_both_runs_the_difference_and_who_changed_sides(tmp_path
 def test_what_a_reader_must_know_stands_below(tmp_path):
     first = make_run(tmp_path / "a", gsm8k={"p": "--", "q": "+-"}, aime24={"p": "--"})
     second = make_run(tmp_path / "b", settings={"top_p": 0.5}, gsm8k={"p": "t-", "r": "++"})
-    with pytest.raises(DataError, match="gsm8k: 2 problems are in one run only"):
-        compare_runs(first, second)
-    assert compare_runs(first, second, should_intersect=True)[7:] == [
+    assert compare_runs(first, second)[7:] == [
         "gsm8k: 2 problems that only one run has are left out",
         "gsm8k: the verifier failed on 25.0 % of B's samples, counted as 0",
         "in one run only: aime24",
         "top_p is not the same: None in A, 0.5 in B",
     ]
     third = make_run(tmp_path / "c", aime25={"p": "--"})
-    with pytest.raises(DataError, match="no benchmark in common"):
+    with pytest.raises(DataError, match="no problem in common"):
         compare_runs(first, third)
