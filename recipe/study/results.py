@@ -174,7 +174,7 @@ def macro_average(benchmarks: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
     """Return the unweighted mean over several benchmarks of all but ``problems``, their number."""
     if len(benchmarks) < 2:
         return {}
-    shares = pd.DataFrame([*benchmarks.values()]).drop(columns=_NOT_AVERAGED, errors="ignore")
+    shares: Any = pd.DataFrame([*benchmarks.values()]).drop(columns=_NOT_AVERAGED, errors="ignore")
     return shares.mean().to_dict() | {"problems": int(shares["problems"].sum())}
 
 
