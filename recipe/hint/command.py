@@ -19,7 +19,7 @@ from hydra.errors import OverrideParseException
 from omegaconf import DictConfig, OmegaConf
 
 from recipe import PROGRAMS, REPOSITORY
-from recipe.hint.methods import METHODS
+from recipe.hint.methods import every_method
 from recipe.hint.settings import method_defaults
 from recipe.run.config import leaves
 from recipe.run.errors import ConfigError, one_line
@@ -127,7 +127,7 @@ def explain(error: Exception, argv: Sequence[str]) -> str:
 
 def help_text() -> str:
     """Return the help: one screen with the methods and presets."""
-    docs = ((name, (cls.__doc__ or "").splitlines()[0]) for name, cls in METHODS.items())
+    docs = ((name, (cls.__doc__ or "").splitlines()[0]) for name, cls in every_method().items())
     groups = {"methods": "\n".join(f"  {name:14}{doc}" for name, doc in docs)}
     for group in ("hardware", "experiment"):
         files = sorted((REPOSITORY / "configs" / group).glob("*.yaml"))

@@ -12,9 +12,10 @@ from omegaconf import DictConfig, OmegaConf
 from pydantic import Field
 
 from recipe.hint.hints.base import TeacherSettings
-from recipe.hint.methods import METHODS, Method, get_method
+from recipe.hint.methods import Method, every_method, get_method
 from recipe.hint.prompt import Style, Texts, load_texts
 from recipe.hint.samples import SampleSettings
+from recipe.run.config import check
 from recipe.run.errors import ConfigError
 from recipe.run.typed import read_typed, read_yaml
 from recipe.verify.options import GradeOptions, Isolation
@@ -77,8 +78,8 @@ class WatchdogSettings:
 class HintSettings:
     """The ``hint:`` node of ``hint_trainer.yaml``, where keys are commented.
 
-    ``source`` and ``style`` are ``None`` for the method's own. ``methods`` holds what the methods
-    declare, by the name of their node.
+    ``source`` and ``style`` are ``None`` for the method's own. ``methods`` holds the nodes of the
+    methods, by their name, as they were given.
     """
 
     run_dir: str = "outputs/${trainer.experiment_name}"
@@ -104,24 +105,37 @@ class HintSettings:
     methods: Mapping[str, Any] = field(default_factory=dict)
 
     def of(self, cls: type[Method]) -> Any:
-        """Return the settings of a method; ``None`` where ``hint:`` has none of its own."""
-        return self.methods.get(cls.settings_node.removeprefix("hint."))
+        """Return the typed settings of a method; their defaults where ``hint:`` has none."""
+        node = cls.settings_node
+        return read_typed(cls.settings_cls, self.methods.get(node.removeprefix("hint."), {}), node)
 
 
 def read_settings(node: Mapping[str, Any]) -> HintSettings:
-    """Return typed settings from the resolved ``hint:`` node."""
-    general, read = dict(node), {}
-    for place, cls in _settings_nodes().items():
-        section, _, name = place.partition(".")
-        if section == "hint":
-            read[name] = read_typed(cls.settings_cls, general.pop(name, {}), place)
-    return replace(read_typed(HintSettings, general, "hint"), methods=read)
+    """Return typed settings from the resolved ``hint:`` node; every method's node is checked.
+
+    Raises:
+        ConfigError: If a value is out of range, or a name is no setting.
+    """
+    settings, nodes = _read(node), _settings_nodes()
+    for place, cls in nodes.items():
+        if place.startswith("hint."):
+            settings.of(cls)
+    for name in settings.methods:
+        check(f"hint.{name}" in nodes, f"hint.{name} is not a setting")
+    return settings
 
 
 def settings_of(config: DictConfig) -> HintSettings:
-    """Return the ``hint:`` node of a run's configuration, resolved and checked."""
+    """Return the same of a run's configuration, where only the run's own method is loaded."""
     node: Any = OmegaConf.to_container(config.hint, resolve=True)
-    return read_settings(node)
+    return _read(node)
+
+
+def _read(node: Mapping[str, Any]) -> HintSettings:
+    known = {item.name for item in fields(HintSettings)} - {"methods"}
+    general = {name: value for name, value in node.items() if name in known}
+    methods = {name: value for name, value in node.items() if name not in known}
+    return replace(read_typed(HintSettings, general, "hint"), methods=methods)
 
 
 def read_texts(settings: HintSettings) -> Texts:
@@ -143,7 +157,7 @@ def method_defaults() -> dict[str, Any]:
 
 
 def _settings_nodes() -> dict[str, type[Method]]:
-    return {cls.settings_node: cls for cls in METHODS.values() if cls.settings_node}
+    return {cls.settings_node: cls for cls in every_method().values() if cls.settings_node}
 
 
 def build_method(trainer: Mapping[str, Any], settings: HintSettings) -> Method:
@@ -168,10 +182,7 @@ def build_method(trainer: Mapping[str, Any], settings: HintSettings) -> Method:
     if cls.settings_node == "trainer":
         names = [item.name for item in fields(cls.settings_cls)]
         own = read_typed(cls.settings_cls, {name: trainer[name] for name in names}, "trainer")
-    return cls(
-        max_level=levels if cls.uses_hints else 0,
-        settings=own,
-    )
+    return cls(max_level=levels if cls.uses_hints else 0, settings=own)
 
 
 # General settings that only methods with hints read, but for the texts of several turns.
@@ -195,7 +206,7 @@ def unread_settings(method_name: str, given: Iterable[str], settings: HintSettin
     }
     if not cls.uses_hints:
         idle |= _OF_HINTS
-        idle -= {"hint.teacher"} if getattr(settings.of(cls), "asks_teacher", False) else set()
+        idle -= {"hint.teacher"} if settings.of(cls).asks_teacher else set()
         idle -= {"hint.prompts"} if cls.is_multi_turn else set()
     heads = tuple(f"{name}." for name in idle)
     return [name for name in given if name in idle or name.startswith(heads)]

@@ -30,7 +30,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from recipe import PROGRAMS
 from recipe.hint.main_hint import run_command
-from recipe.hint.methods import METHODS
+from recipe.hint.methods import get_method
 from recipe.hint.settings import build_method, settings_of
 from recipe.run.checkpoints import MERGED, resume_step, step_folder
 from recipe.run.children import GRACE_S, deferred_signals, end_child, pause, start_child
@@ -247,9 +247,9 @@ def server_arguments(config: Any, devices: str) -> list[str]:
 def check_settings(config: DictConfig, devices: str) -> str:
     """Return the settings node of the method; refuse what has no two roles, or no export."""
     name = str(config.trainer.method)
-    takes_turns = getattr(METHODS.get(name), "roles_alternate", False)
-    check(takes_turns, f"trainer.method={name} has no solver and guide that take turns")
-    node = METHODS[name].settings_node
+    method = get_method(name)
+    check(method.roles_alternate, f"trainer.method={name} has no solver and guide that take turns")
+    node = method.settings_node
     needed = {
         **{f"{node}.{role}": "policy" for role in ROLES},
         **{f"{node}.train_{role}": True for role in ROLES},

@@ -23,7 +23,7 @@ from omegaconf import DictConfig, OmegaConf, open_dict
 
 from recipe.hint.adapter.engine import EngineBuilder, problems_in_flight
 from recipe.hint.adapter.hint_sources import parts_of_validation
-from recipe.hint.methods import BASELINE, METHODS
+from recipe.hint.methods import BASELINE, METHODS, get_method
 from recipe.hint.rollout import PromptRollout, RolloutParts
 from recipe.hint.schema import ProblemState
 from recipe.hint.settings import build_method, read_texts, settings_of
@@ -53,7 +53,7 @@ def check_and_evaluate(config: DictConfig, argv: Sequence[str]) -> None:
     from recipe.study.export import merge_model
 
     name = str(config.trainer.method)  # one without turns is evaluated as the one without hints
-    has_turns = name in METHODS and METHODS[name].is_multi_turn
+    has_turns = name in METHODS and get_method(name).is_multi_turn
     apply_evaluation_mode(config, name if has_turns else BASELINE)
     print("\n".join(preflight_evaluation(config, argv)), flush=True)
     if config.preflight_only:
@@ -178,7 +178,7 @@ def evaluation_settings(config: DictConfig) -> dict[str, Any]:
             "arguments": plain(f"{FUNCTION}.reward_kwargs"),
         },
     }
-    if METHODS[name := config.trainer.method].is_multi_turn:
+    if get_method(name := config.trainer.method).is_multi_turn:
         settings = settings_of(config)
         own, texts = build_method(config.trainer, settings).settings, read_texts(settings)
         found["turns"] = {"method": name, "settings": asdict(own), "texts": asdict(texts)}

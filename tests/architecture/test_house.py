@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from recipe.hint.methods import METHODS
+from recipe.hint.methods import METHODS, every_method, get_method
 
 ROOT = Path(__file__).resolve().parents[2]
 HINT = ROOT / "recipe" / "hint"
@@ -177,7 +177,7 @@ def test_a_link_to_a_missing_file_or_heading_is_noticed(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("name", METHODS)
 def test_every_method_has_a_page_whose_table_gives_each_of_its_settings_and_their_defaults(name):
-    method = METHODS[name]
+    method = get_method(name)
     settings = method.settings_cls()
     wanted = {
         f"{method.settings_node}.{item.name}": json.loads(json.dumps(getattr(settings, item.name)))
@@ -195,7 +195,7 @@ DATA_SETS = {("recipe/problems/prepare.py", "ghpo")}
 
 
 def test_only_a_methods_own_file_and_the_registry_know_a_method_by_name():
-    nodes = [method.settings_node.removeprefix("hint.") for method in METHODS.values()]
+    nodes = [method.settings_node.removeprefix("hint.") for method in every_method().values()]
     parts = [re.escape(f"{node}.") for node in nodes if node not in ("", "trainer")]
     names = sorted(METHODS.keys() - ORDINARY, key=len, reverse=True)
     known = re.compile(rf"(?<![\w-])(?:(?:{'|'.join(names)})(?![\w-])|(?:{'|'.join(parts)})\w)")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from recipe.hint.methods import METHODS
+from recipe.hint.methods import every_method
 from recipe.hint.methods.sage_light import SageLightSettings
 from recipe.hint.settings import (
     HintSettings,
@@ -36,7 +36,7 @@ def test_each_method_gives_the_configuration_its_settings_and_their_defaults():
         *("luffy", "sft"),
     }
     assert defaults["trainer"] == asdict(SageLightSettings())
-    for cls in METHODS.values():
+    for cls in every_method().values():
         if cls.settings_node.startswith("hint."):
             assert read_settings(defaults["hint"]).of(cls) == cls.settings_cls()
 

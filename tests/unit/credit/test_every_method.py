@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from recipe.hint.methods import METHODS
+from recipe.hint.methods import METHODS, get_method
 
 HERE = Path(__file__).parent
 PAGE = (HERE.parents[2] / "docs/lab/credit.md").read_text(encoding="utf-8")
@@ -13,5 +13,5 @@ PROOFS = "".join(path.read_text(encoding="utf-8") for path in HERE.glob("test_ex
 
 @pytest.mark.parametrize("name", METHODS)
 def test_a_method_is_enumerated_and_its_objective_stands_on_the_page(name):
-    assert f"{METHODS[name].__name__}(" in PROOFS
+    assert f"{get_method(name).__name__}(" in PROOFS
     assert f"`{name}`" in PAGE

@@ -13,7 +13,7 @@ from omegaconf import OmegaConf
 from talks import GUIDE, TurnEngine
 
 from recipe.hint.hints.self_generated import SelfGenerated
-from recipe.hint.methods import METHODS
+from recipe.hint.methods import every_method, get_method
 from recipe.hint.prompt import Texts
 from recipe.hint.rollout import RolloutParts
 from recipe.hint.settings import HintSettings
@@ -31,8 +31,8 @@ from recipe.study.ask import (
 from recipe.verify.schema import Verdict
 
 NEVER = {0: [0, 0, 0], 1: [0, 0, 1], 2: ["truncated", 1, 1], 3: [1, 1, 1]}
-GUIDED = [name for name, each in METHODS.items() if hasattr(each.settings_cls(), "guide")]
-HINTED = [name for name, each in METHODS.items() if each.uses_hints]
+GUIDED = [name for name, each in every_method().items() if hasattr(each.settings_cls(), "guide")]
+HINTED = [name for name, each in every_method().items() if each.uses_hints]
 
 
 def test_the_problem_is_one_of_a_file_with_all_its_columns_or_ones_own(tmp_path):
@@ -70,7 +70,7 @@ def test_a_question_that_is_none_ends_in_one_line(argv, capsys):
 
 
 def asked(name, engine):
-    cls = METHODS[name]
+    cls = get_method(name)
     source = SelfGenerated(texts=Texts(), attempts=2, max_level=3) if cls.uses_hints else None
     method = cls(max_level=3 if cls.uses_hints else 0)
     parts = RolloutParts(method, source, engine, HintSettings(), Texts())
@@ -155,7 +155,7 @@ def driven(composed, tmp_path, monkeypatch):
 @pytest.mark.parametrize("name", GUIDED)
 @pytest.mark.parametrize("role", ["guide", "solver"])
 def test_a_teacher_speaks_in_its_role(name, role, driven):
-    node = METHODS[name].settings_node
+    node = get_method(name).settings_node
     engine = Engine({turn: [0, 0] for turn in (0, 1, GUIDE)})
     found, requests = driven(
         *(engine, lambda body, number: completion("the teacher says: right")),

@@ -34,7 +34,7 @@ exec(compile(TESTS, f"{PAGE.name}: its tests", "exec"))
 def registered():
     """Register the method as the page says, for one test."""
     before = dict(METHODS)
-    exec(REGISTRY, {"METHODS": METHODS, "SecondChance": WRITTEN.SecondChance})
+    exec(REGISTRY, {"METHODS": METHODS})
     set_config_paths()  # Hydra learns of its settings
     yield
     METHODS.clear()
@@ -80,7 +80,7 @@ def test_its_traces_are_those_that_the_page_shows():
 def test_its_setting_is_refused_out_of_range_and_without_effect_beside_another_method(
     registered, composed_once, tmp_path, monkeypatch, capsys
 ):
-    assert read_settings({"second_chance": {"groups": 3}}).methods["second_chance"].groups == 3
+    assert read_settings({"second_chance": {"groups": 3}}).of(WRITTEN.SecondChance).groups == 3
     with pytest.raises(ConfigError, match=r"hint\.second_chance\.groups=0 must be greater"):
         read_settings({"second_chance": {"groups": 0}})
     argv = shlex.split(COMMAND.replace("method=second-chance", "method=grpo"))

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from records import statuses, ungraded
 
-from recipe.hint.methods import METHODS, get_method
+from recipe.hint.methods import every_method, get_method
 from recipe.hint.methods.fixed import Fixed, FixedSettings
 from recipe.hint.methods.ghpo import Ghpo, GhpoSettings
 from recipe.hint.methods.sage import Sage, SearchSettings
@@ -178,7 +178,11 @@ def test_the_same_place_in_a_run_draws_the_same_seeds_and_another_step_draws_oth
 
 
 VARIANTS = {
-    **{name: cls(max_level=3) for name, cls in METHODS.items() if not cls(max_level=3).credit},
+    **{
+        name: cls(max_level=3)
+        for name, cls in every_method().items()
+        if not cls(max_level=3).credit
+    },
     "sage that probes": Sage(max_level=3, settings=SearchSettings(probe_n=1, start="remembered")),
     "ghpo that drops": Ghpo(max_level=3, settings=GhpoSettings(max_solved=1, on_all_failed="drop")),
 }

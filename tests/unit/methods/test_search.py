@@ -4,7 +4,7 @@ import pytest
 from fakes import Numbered, ScriptedEngine, run
 from records import responses, statuses
 
-from recipe.hint.methods import METHODS
+from recipe.hint.methods import every_method, get_method
 from recipe.hint.methods.sage import Sage, SearchSettings
 from recipe.hint.schema import ProblemState
 from recipe.run.errors import ConfigError
@@ -112,10 +112,10 @@ def test_unhinted_conditioning_of_an_unhinted_group_is_on_policy():
 
 
 @pytest.mark.parametrize("state", [{"level": 1}, {"worked_level": 2}])
-@pytest.mark.parametrize("name", [name for name, cls in METHODS.items() if cls.uses_hints])
+@pytest.mark.parametrize("name", [name for name, cls in every_method().items() if cls.uses_hints])
 def test_what_a_run_with_more_levels_remembered_asks_for_none_that_is_not_there(name, state):
     """A checkpoint may go on with fewer levels (``trainer.resume_from_path``)."""
-    method = METHODS[name](max_level=2)
+    method = get_method(name)(max_level=2)
     state = {each: level + method.max_level for each, level in state.items()}
     before = ProblemState(visits=2, accuracy=0.25, **state)
     outcomes = dict.fromkeys(range(method.max_level + 1), WRONG)

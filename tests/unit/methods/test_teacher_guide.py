@@ -244,7 +244,6 @@ def test_a_teacher_that_would_train_is_refused(role):
 def test_the_teachers_settings_are_read_where_it_guides_and_nowhere_else():
     given = ["hint.teacher.model"]
     for guide in ("teacher", "policy"):
-        own = ScoreGuidedSettings(**FROZEN | {"guide": guide})
-        settings = HintSettings(methods={"score_guided": own})
+        settings = HintSettings(methods={"score_guided": FROZEN | {"guide": guide}})
         is_read = guide == "teacher"
         assert unread_settings("score-guided", given, settings) == ([] if is_read else given)
