@@ -17,7 +17,7 @@ while [ $# -gt 0 ]; do
 done
 case $profile in cpu | gpu) ;; *) stop "--profile is $profile; choose cpu or gpu" ;; esac
 stamp=.venv/.hint-setup kind=$profile-$(pwd | cksum | cut -d ' ' -f 1) # an environment cannot be moved
-digest=$(cat requirements/*.lock pyproject.toml | sha256sum | cut -d ' ' -f 1)
+digest=$(cat requirements/{cpu,gpu,dev}.lock pyproject.toml | sha256sum | cut -d ' ' -f 1)
 if grep -qsxE "$kind ($tools|dev) $digest" "$stamp"; then exit 0; fi # --dev serves both
 echo "Setting up .venv ($profile profile)"
 if ! can_use "$PYTHON_BIN" || { [ -f "$stamp" ] && ! grep -q "^$kind " "$stamp"; }; then

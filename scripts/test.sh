@@ -23,6 +23,7 @@ step "ruff check" "$bin/ruff" check . || failed+=" ruff-check"
 step "ruff format" "$bin/ruff" format --check . || failed+=" ruff-format"
 step "layers" "$bin/lint-imports" || failed+=" layers"
 step "spelling" "$bin/codespell" || failed+=" spelling"
+step "documentation" bash scripts/docs.sh || failed+=" documentation"
 # A file's tests stay in one process: they share fixtures.
 "$PYTHON_BIN" -m pytest -m "not gpu and not slow and not long" -n 3 --dist loadfile || failed+=" fast-tests"
 step "types" of_types || failed+=" types"
