@@ -1,7 +1,6 @@
 """The runs that check a GPU machine (configs/gpu_check.yaml), and what each must show."""
 
 import json
-import os
 import statistics
 import subprocess
 import sys
@@ -32,7 +31,7 @@ def joined(settings):
 def run(name, device, folder, limit_s=1800):
     """Run a part to its end, with what it is to go on from before."""
     part, arguments = PARTS[name], command(name, device, folder)
-    env = {**os.environ, **part.get("env", {})}
+    env = part.get("env", {})
     for more in ([part["first"]] if "first" in part else []) + [[]]:
         process = start_child([*arguments, *more], env=env, cwd=REPOSITORY)
         try:

@@ -9,14 +9,15 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import FrameType
-from typing import IO, NoReturn
+from typing import IO, Any, NoReturn
 
 from recipe.run.errors import Terminated
 
 GRACE_S = 60.0  # how long an interrupted run may take to end Ray before it is killed
+_POLL_S = 0.2
 _KILLED_S = 10.0  # how long a killed one may take: it may wait for a disk
 _came: list[int] = []  # signals; of the process, as they are
 
@@ -24,26 +25,43 @@ _came: list[int] = []  # signals; of the process, as they are
 def start_child(
     command: Sequence[str],
     *,
-    env: Mapping[str, str],
+    env: Mapping[str, str] | None = None,
     log: IO | None = None,
     pass_fds: Sequence[int] = (),
     cwd: Path | None = None,
 ) -> subprocess.Popen:
     """Start a process that the kernel ends when this one ends.
 
-    ``log`` takes what it prints, else the console; ``pass_fds`` are open files that it keeps, such
-    as a lock that it is to hold until its end.
+    ``env`` is added to the environment; ``log`` takes what it prints, else the console;
+    ``pass_fds`` are open files that it keeps, such as a lock that it is to hold until its end.
     """
     return subprocess.Popen(
         command,
         stdout=log,
         stderr=subprocess.STDOUT if log else None,
-        env=env,
+        env={**os.environ, "PYTHONUNBUFFERED": "1", **(env or {})},
         pass_fds=pass_fds,
         cwd=cwd,
         start_new_session=True,  # Ctrl-C reaches only this process, which passes it on
         preexec_fn=functools.partial(_end_with, os.getpid()),
     )
+
+
+def run_child(
+    command: Sequence[str], look: Callable[[], object] = lambda: None, **options: Any
+) -> int:
+    """Run a process as :func:`start_child` does, to its end; return its exit code.
+
+    ``look`` is called while it runs. If it raises, or a signal came, the process is ended.
+    """
+    process = start_child(command, **options)
+    try:
+        while process.poll() is None:
+            look()
+            pause(_POLL_S)
+    finally:
+        end_child(process)
+    return process.returncode
 
 
 def _end_with(parent: int) -> None:

@@ -13,7 +13,6 @@ import argparse
 import contextlib
 import functools
 import json
-import os
 import shlex
 import socket
 import subprocess
@@ -33,7 +32,14 @@ from recipe.hint.main_hint import run_command
 from recipe.hint.methods import get_method
 from recipe.hint.settings import build_method, settings_of
 from recipe.run.checkpoints import MERGED, resume_step, step_folder
-from recipe.run.children import GRACE_S, deferred_signals, end_child, pause, start_child
+from recipe.run.children import (
+    GRACE_S,
+    deferred_signals,
+    end_child,
+    pause,
+    run_child,
+    start_child,
+)
 from recipe.run.config import check
 from recipe.run.ending import Parser
 from recipe.run.errors import HintError, StallError
@@ -79,8 +85,7 @@ class Alternation:
     """A run of two policies in one folder; what is done is read from it, never remembered.
 
     ``settings`` are ``config`` as overrides of ``main_hint.py``, which is in ``programs``; ``node``
-    holds the method's; ``phases`` are all of the run. The partner is served on ``devices``, with
-    the engine's arguments and ``serve_args``.
+    holds the method's; ``phases`` are all of the run. The partner is served on ``devices``.
     """
 
     config: DictConfig
@@ -88,7 +93,6 @@ class Alternation:
     node: str
     phases: Sequence[Phase]
     devices: str = ""
-    serve_args: str = ""
     programs: Path = PROGRAMS
 
     def run(self) -> None:
@@ -163,8 +167,8 @@ class Alternation:
             port = probe.getsockname()[1]
         command = [*SERVE, "--model", model, "--served-model-name", role, name]
         command += ["--host", _HOST, "--port", str(port)]
-        command += server_arguments(self.config, self.devices) + shlex.split(self.serve_args)
-        env = {**os.environ} | ({"CUDA_VISIBLE_DEVICES": self.devices} if self.devices else {})
+        command += server_arguments(self.config, self.devices)
+        env = {"CUDA_VISIBLE_DEVICES": self.devices} if self.devices else {}
         with open(self.root / LOG, "a", encoding="utf-8") as log:
             print("$", shlex.join(command), file=log, flush=True)
             server = start_child(command, env=env, log=log, pass_fds=(self._lock,))
@@ -187,15 +191,8 @@ class Alternation:
     ) -> None:
         """Run a program to its end, as long as the server runs."""
         command = [sys.executable, str(self.programs / program), *arguments]
-        env = {**os.environ, "PYTHONUNBUFFERED": "1"}
-        process = start_child(command, env=env, pass_fds=(self._lock,))
-        try:
-            while (code := process.poll()) is None:
-                _check_runs(server)
-                pause(0.2)
-        finally:
-            end_child(process)
-        if code:
+        look = functools.partial(_check_runs, server)
+        if code := run_child(command, look, pass_fds=(self._lock,)):
             raise HintError(f"{program} ended with exit code {code}; it has said why")
 
 
@@ -272,7 +269,7 @@ def check_settings(config: DictConfig, devices: str) -> str:
     return node
 
 
-def check_and_alternate(devices: str, serve_args: str, config: DictConfig) -> None:
+def check_and_alternate(devices: str, config: DictConfig) -> None:
     """Check everything, then train both roles, or evaluate the pair."""
     from recipe.hint.adapter.preflight.run import preflight
 
@@ -286,7 +283,7 @@ def check_and_alternate(devices: str, serve_args: str, config: DictConfig) -> No
         shown = ", ".join(f"{role} {first}-{last}" for role, first, last in planned)
         print(f"phases    {len(planned)}: {shown}", flush=True)
     if not config.preflight_only:
-        Alternation(config, settings, node, planned, devices, serve_args).run()
+        Alternation(config, settings, node, planned, devices).run()
         print(f"done: {config.hint.run_dir}", flush=True)
 
 
@@ -295,7 +292,6 @@ def main(argv: Sequence[str] | None = None) -> None:
     as_is = argparse.RawDescriptionHelpFormatter
     parser = Parser(description=__doc__, formatter_class=as_is, allow_abbrev=False)
     parser.add_argument("--devices", default="", help="GPUs that serve")
-    parser.add_argument("--serve-args", default="", help="further arguments of vllm serve")
     given, settings = parser.parse_known_args(argv)
-    start = functools.partial(check_and_alternate, given.devices, given.serve_args)
+    start = functools.partial(check_and_alternate, given.devices)
     run_command(settings, start, runs_here=False)

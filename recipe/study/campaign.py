@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import shutil
 import sys
 import time
@@ -29,7 +28,7 @@ from pydantic import Field
 
 from recipe import PROGRAMS
 from recipe.run.checkpoints import resume_step, step_folder
-from recipe.run.children import deferred_signals, end_child, pause, start_child
+from recipe.run.children import deferred_signals, run_child
 from recipe.run.ending import Parser, errors_in_one_line
 from recipe.run.errors import ConfigError, HintError, one_line
 from recipe.run.run_folder import RunFolder
@@ -55,7 +54,6 @@ _EVALUATES = (
     *("trainer.eval_only=true", "data.val_max_samples=-1"),
     "actor_rollout_ref.model.lora_adapter_path=null",
 )
-_POLL_S = 0.2
 Share = Annotated[float, Field(ge=-1, le=1)]
 
 
@@ -266,14 +264,9 @@ def _make_run(plan: Plan, root: Path) -> None:
         command = [sys.executable, *_prepared(plan, root, step)]
         with open(root / plan.name / "campaign.log", "a") as log, deferred_signals():
             print("$", *command, file=log, flush=True)
-            process = start_child(command, env={**os.environ, "PYTHONUNBUFFERED": "1"}, log=log)
-            try:
-                while process.poll() is None:
-                    pause(_POLL_S)
-            finally:
-                end_child(process)
-        if process.returncode:
-            raise HintError(f"{step}: exit code {process.returncode}")
+            code = run_child(command, log=log)
+        if code:
+            raise HintError(f"{step}: exit code {code}")
         last = step
 
 

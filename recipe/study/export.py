@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import functools
 import json
-import os
 import shutil
 import sys
 from collections.abc import Iterator
@@ -19,7 +18,7 @@ from typing import TYPE_CHECKING
 from omegaconf import DictConfig
 
 from recipe.run.checkpoints import MERGED, check_undamaged, checkpoint_of, model_files, step_of
-from recipe.run.children import start_child
+from recipe.run.children import run_child
 from recipe.run.config import check
 from recipe.run.ending import Parser, errors_in_one_line
 from recipe.run.errors import ConfigError
@@ -75,7 +74,7 @@ def merge_model(config: DictConfig) -> None:
         return
     command = [sys.executable, "-m", "recipe.hint.main_export", str(checkpoint), str(target)]
     # Not in the repository's root, whose folders would shadow installed packages.
-    code = start_child(command, env=os.environ, cwd=checkpoint).wait()
+    code = run_child(command, cwd=checkpoint)
     check(code == 0, f"{checkpoint} cannot be merged: exit code {code}")
 
 

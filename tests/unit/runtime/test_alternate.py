@@ -39,13 +39,12 @@ def alternation(root, *settings, num_steps=6, fault="", start_s=30.0):
             "data": {},
             "actor_rollout_ref": {
                 "model": {"path": "some/base"},
-                "rollout": {"dtype": "float32", "engine_kwargs": {}},
+                "rollout": {"dtype": "float32", "engine_kwargs": {"vllm": {"fault": fault}}},
             },
         }
     )
-    serve_args = f"--fault {fault}" if fault else ""
     planned = phases(2, 1, num_steps)
-    return Alternation(config, settings, "hint.mlmt", planned, "", serve_args, PROGRAMS)
+    return Alternation(config, settings, "hint.mlmt", planned, "", PROGRAMS)
 
 
 @pytest.fixture(autouse=True)
