@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from recipe import REPOSITORY
-from recipe.hint.methods import METHODS
+from recipe.hint.methods import every_method
 
 DOCS = REPOSITORY / "docs"
 SETTINGS = REPOSITORY / "recipe/hint/config/hint_trainer.yaml"
@@ -78,7 +78,7 @@ def settings_page(wanted: set[Path]) -> Iterator[str]:
             name, default = ".".join(each for _, each in stack), value and f"`{value}`"
             yield f"| `{name}` | {default} | {' '.join(comment)} |\n"
         comment = []
-    for name, method in METHODS.items():
+    for name, method in every_method().items():
         page = DOCS / f"methods/{name}.md"
         own = rf"^\| `{method.settings_node or 'none'}\..*\n"
         if rows := "".join(re.findall(own, page.read_text("utf-8"), re.M)):
