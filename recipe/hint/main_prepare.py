@@ -3,8 +3,9 @@
 from functools import partial
 
 from recipe.problems import prepare_command
-from recipe.study import offline_hints
+from recipe.study import gguf_model, offline_hints
 
-main = partial(prepare_command.main, commands={"hints": offline_hints.main})
+COMMANDS = {"hints": offline_hints.main, "model": gguf_model.main}
+main = partial(prepare_command.main, commands=COMMANDS)
 if __name__ == "__main__":
     main()
