@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean, geometric_mean
 from typing import Any
@@ -69,28 +69,16 @@ Table = tuple[Sequence[str], Sequence[Sequence[str]]]
 
 
 @dataclass
-class Finished(Run):
-    """A run with its evaluation.
+class CampaignResult:
+    """The finished runs of a campaign by arm and seed, and what became of the others.
 
-    ``kept`` is what its kept file holds: ``means`` has data source -> measure -> problem -> mean
-    over its K responses (of conversations over those that the verifier could compare),
+    A run's ``kept`` is what its kept file holds: ``means`` has data source -> measure -> problem ->
+    mean over its K responses (of conversations over those that the verifier could compare),
     ``ungraded`` how many of them it failed on.
     """
 
-    kept: dict[str, Any] = field(kw_only=True)
-
-    def problems(self, source: str) -> frozenset[str]:
-        """Return the problems of a data source that were answered, whatever the grades."""
-        means = self.kept["means"].get(source, {})
-        return frozenset(self.kept["ungraded"].get(source, {})).union(*means.values())
-
-
-@dataclass
-class CampaignResult:
-    """The finished runs of a campaign by arm and seed, and what became of the others."""
-
     campaign: Campaign
-    seeds: dict[str, dict[int, Finished]]
+    seeds: dict[str, dict[int, Run]]
     missing: dict[str, str]
 
     def __post_init__(self) -> None:
@@ -210,7 +198,7 @@ class CampaignResult:
         return has_all and all(each == facts[0] for each in facts)
 
 
-def _drawn(run: Finished) -> dict[str, Any]:
+def _drawn(run: Run) -> dict[str, Any]:
     """Return what an evaluation drew with, but for its seed."""
     sampling = {name: each for name, each in run.kept["sampling"].items() if name != "seed"}
     return {"K": run.kept["num_responses"], **sampling}
@@ -246,15 +234,14 @@ def runs_of(folder: str | Path) -> Iterator[Run]:
     for plan in read_campaign(root / CAMPAIGN_FILE).plans():
         plan.check_made(root)
         place, kept = root / plan.name, root / f"{plan.name}.json"
-        if (place / RESULTS).is_file():
-            run = read_run(place)
-            facts: dict[str, Any] = vars(run) | {"name": plan.name}
-            yield Finished(**facts, kept=_evaluated(run, plan))
-        elif kept.is_file():
+        is_finished = (place / RESULTS).is_file()
+        if kept.is_file() and not is_finished:
             yield _kept_run(plan, place, json.loads(kept.read_text("utf-8")))
         elif (place / "metrics.jsonl").is_file():
             run = read_run(place)
             run.name = plan.name
+            if is_finished:
+                run.kept = _evaluated(run, plan)
             yield run
 
 
@@ -267,19 +254,20 @@ def read_results_of(root: str | Path) -> CampaignResult:
     """
     campaign = read_campaign(Path(root) / CAMPAIGN_FILE)
     runs = {run.name: run for run in runs_of(root)}
-    seeds: dict[str, dict[int, Finished]] = {}
+    seeds: dict[str, dict[int, Run]] = {}
+    missing = {}
     for arm in campaign.arms:
         for seed in sorted(campaign.seeds_of(arm)):
-            if isinstance(run := runs.get(f"{arm}/seed-{seed}"), Finished):
+            name = f"{arm}/seed-{seed}"
+            if not (run := runs.get(name)):
+                missing[name] = "not run"
+            elif run.kept:
                 seeds.setdefault(arm, {})[seed] = run
+            else:
+                told = f"at step {run.last_step} {' '.join(run.failure.split())[:200]}"
+                missing[name] = told.rstrip()
     if not seeds:
         raise DataError(f"{root} has no finished run; make them with main_campaign.py")
-    missing = {plan.name: "not run" for plan in campaign.plans() if plan.name not in runs}
-    missing |= {
-        name: f"at step {run.last_step} {' '.join(run.failure.split())[:200]}".rstrip()
-        for name, run in runs.items()
-        if not isinstance(run, Finished)
-    }
     result = CampaignResult(campaign, seeds, missing)
     for run in result.runs:
         steps = [row["step"] for row in run.training if all(name in row for name in TOKENS)]
@@ -288,7 +276,7 @@ def read_results_of(root: str | Path) -> CampaignResult:
                 f"{root}: {run.name} lacks steps or tokens in its metrics; make it again"
             )
     for source in result.sources:
-        if len({run.problems(source) for run in result.runs} - {frozenset()}) > 1:
+        if len({_problems(run, source) for run in result.runs} - {frozenset()}) > 1:
             raise DataError(f"{root}: runs were evaluated on different problems of {source}")
     return result
 
@@ -310,13 +298,19 @@ def keep_results(root: str | Path, output: Path) -> int:
     return len(result.runs)
 
 
-def _kept_run(plan: Plan, place: Path, kept: dict[str, Any]) -> Finished:
+def _problems(run: Run, source: str) -> frozenset[str]:
+    """Return the problems of a data source that were answered, whatever the grades."""
+    means = run.kept["means"].get(source, {})
+    return frozenset(run.kept["ungraded"].get(source, {})).union(*means.values())
+
+
+def _kept_run(plan: Plan, place: Path, kept: dict[str, Any]) -> Run:
     rows = [
         {name: each for name, each in zip(kept["metrics"], row, strict=True) if each is not None}
         for row in zip(*kept["metrics"].values(), strict=True)
     ]
     pairs = [setting.lstrip("+").partition("=") for setting in plan.settings]
-    return Finished(
+    return Run(
         plan.name,
         place,
         rows=[{**row, "step": int(row["step"])} for row in rows],
@@ -349,10 +343,9 @@ def _means_of(groups: Groups) -> tuple[dict[str, dict[str, float]], dict[str, in
     ungraded = {}
     for problem, responses in groups.items():
         facts = [each.facts if is_multi_turn else {"accuracy": each.score} for each in responses]
-        known = [each for each in facts if each]
         for name in MEASURES:
-            if known and all(name in each for each in known):
-                means.setdefault(name, {})[problem] = sum(each[name] for each in known) / len(known)
+            if values := [each[name] for each in facts if each and name in each]:
+                means.setdefault(name, {})[problem] = fmean(values)
         failed = [
             not each.facts if is_multi_turn else each.reason in UNGRADED for each in responses
         ]
@@ -403,8 +396,9 @@ def _tables(result: CampaignResult, p_values: Mapping[Claim, str]) -> Iterator[t
 def _conditions(result: CampaignResult) -> list[str]:
     """Return what was run, on what, and what is missing."""
     runs = result.runs
-    sizes = [f"{len(runs[0].problems(each))} problems of {each}" for each in runs[0].kept["means"]]
-    facts: dict[str, Callable[[Finished], str]] = {
+    first = runs[0]
+    sizes = [f"{len(_problems(first, each))} problems of {each}" for each in first.kept["means"]]
+    facts: dict[str, Callable[[Run], str]] = {
         "Training steps": lambda run: str(run.last_step),
         "Drawn": lambda run: _told(_drawn(run)),
         "Machine": lambda run: run.machine.get("machine", {}).get("driver", ""),
@@ -513,7 +507,7 @@ def _mean(values: Sequence[float | None], form: str = "") -> str:
     return f"{form.format(fmean(known)) if form else percent(fmean(known))}{part}"
 
 
-def _at_tokens(run: Finished, other: Finished | None, source: str) -> float | None:
+def _at_tokens(run: Run, other: Run | None, source: str) -> float | None:
     """Return the accuracy when as many tokens were sampled as by another run; if that is known."""
     points = [(run.tokens(step), value) for step, value in run.curve(source).items()]
     if other is None or not points:
@@ -545,7 +539,7 @@ def _cost(result: CampaignResult) -> Table:
     return [*head, late_title, "trainer against vLLM, worst step's mean"], rows
 
 
-def _late(run: Finished) -> float | None:
+def _late(run: Run) -> float | None:
     """Return the share of informative groups in the last quarter of the steps."""
     after = 0.75 * run.last_step
     rows = [row for row in run.training if row["step"] > after and _NO_SIGNAL in row]

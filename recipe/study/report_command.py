@@ -1,11 +1,10 @@
 """Make tables, pages and figures from finished runs.
 
-evaluation RUN              recompute every number from the responses; exit code 1 when one differs
+evaluation RUN              the table of an evaluation, computed again from the responses
 compare RUN_A RUN_B         B minus A, paired problem by problem
 html DIR ... -o page.html   one HTML page of runs, also of one in progress, and of campaigns
 campaign DIR ... -o FILE.md tables, intervals and claims of whole campaigns
 keep DIR -o DIR2            save what that page needs, a small file per run
-same RUN_A RUN_B            whether two training runs sampled the same; exit code 1 when not
 
 Ends with exit code 2 and one line on stderr when a folder cannot be read. docs/evaluation.md says
 what the numbers mean.
@@ -21,66 +20,41 @@ from recipe.run.ending import Parser, errors_in_one_line
 from recipe.run.errors import DataError
 from recipe.run.whole_file import write_whole
 from recipe.study.campaign_results import keep_results, read_results_of, results_page, runs_of
-from recipe.study.results import compare_runs, evaluation_table, recompute
-from recipe.study.runs import VLLM_DIFFERENCE, compare_records, read_run
+from recipe.study.results import compare_runs, evaluation_table, recomputed
 
 
 @errors_in_one_line()
-def main(argv: Sequence[str] | None = None) -> int:
+def main(argv: Sequence[str] | None = None) -> None:
     """Run the command that the first argument names."""
     as_is = argparse.RawDescriptionHelpFormatter
     parser = Parser(description=__doc__, formatter_class=as_is)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
-    def command(run: Callable[[argparse.Namespace], int | None]) -> argparse.ArgumentParser:
+    def command(run: Callable[[argparse.Namespace], None]) -> argparse.ArgumentParser:
         added = commands.add_parser(run.__name__.strip("_"), description=run.__doc__)
         added.set_defaults(run=run)
         return added
 
     command(_evaluation).add_argument("run_folder", type=Path, metavar="RUN")
-    for run in (command(_compare), command(_same)):
-        run.add_argument("runs", nargs=2, type=Path, metavar="RUN", help="A, then B")
+    compared = command(_compare)
+    compared.add_argument("runs", nargs=2, type=Path, metavar="RUN", help="A, then B")
     for run in (html := command(_html), command(_campaign), keep := command(_keep)):
         many = 1 if run is keep else "+"
         run.add_argument("folders", nargs=many, metavar="DIR", help="folders of runs or campaigns")
         run.add_argument("-o", "--output", type=Path, required=True, help="what is written")
     html.add_argument("--prompts", type=int, default=200, help="of a page (default: 200)")
     given = parser.parse_args(argv)
-    return given.run(given) or 0
+    given.run(given)
 
 
-def _evaluation(given: argparse.Namespace) -> int:
-    """Recompute every number of an evaluation, print the table and what differs."""
-    folder = given.run_folder / "evaluation"
-    results, differences = recompute(folder)
-    print("\n".join(evaluation_table(results)))
-    if differences:
-        print(f"\n{folder / 'results.json'} differs from the samples in {len(differences)} places:")
-        print("\n".join(f"  {line}" for line in differences))
-        return 1
-    print(f"\nequal: every number of {folder / 'results.json'} follows from the samples")
-    return 0
+def _evaluation(given: argparse.Namespace) -> None:
+    """Compute the table of an evaluation again, from the responses."""
+    print("\n".join(evaluation_table(recomputed(given.run_folder / "evaluation"))))
 
 
 def _compare(given: argparse.Namespace) -> None:
     """Compare two evaluations, paired problem by problem."""
     print("\n".join(compare_runs(*given.runs)))
-
-
-def _same(given: argparse.Namespace) -> int:
-    """Say how many prompts have equal rounds, and each run's difference to vLLM."""
-    same = compare_records(*given.runs)
-    print(
-        f"{same.num_equal} of {same.num_prompts} prompts of the steps that both have have equal "
-        f"levels, tokens and verdicts"
-    )
-    if same.first_step is not None:
-        print(f"the first that differs is of step {same.first_step}")
-    for folder in given.runs:
-        gaps = [row[VLLM_DIFFERENCE] for row in read_run(folder).rows if VLLM_DIFFERENCE in row]
-        if gaps:
-            print(f"{folder}: trainer and vLLM differ by {sum(gaps) / len(gaps):.1e} in the mean")
-    return int(same.num_equal < same.num_prompts)
 
 
 def _html(given: argparse.Namespace) -> None:

@@ -7,7 +7,6 @@ Responses are lines of ``RUN/evaluation/samples/BENCHMARK.jsonl``, numbers are k
 from __future__ import annotations
 
 import json
-import math
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
@@ -232,24 +231,9 @@ def read_evaluation(folder: str | Path) -> tuple[dict[str, Any], dict[str, Group
     return stored, groups
 
 
-def recompute(folder: str | Path) -> tuple[dict[str, Any], list[str]]:
-    """Compute every number of a finished evaluation again, from the response files alone.
-
-    Returns:
-        The content that ``results.json`` should have, and one line for each number of it that
-        differs; none when all are equal.
-    """
-    stored, groups = read_evaluation(folder)
-    results = _results(stored, groups)
-    before, after = (pd.json_normalize(each).iloc[0].to_dict() for each in (stored, results))
-    lines = []
-    for name in {**before, **after}:
-        old, new = before.get(name), after.get(name)
-        # The last digit of a sum of floats may differ between processors.
-        is_float = isinstance(old, float) and isinstance(new, float)
-        if not (math.isclose(old, new, rel_tol=1e-9, abs_tol=1e-12) if is_float else old == new):
-            lines.append(f"{name}: stored {old}, from the samples {new}")
-    return results, lines
+def recomputed(folder: str | Path) -> dict[str, Any]:
+    """Return what ``results.json`` of a finished evaluation should have, from its responses."""
+    return _results(*read_evaluation(folder))
 
 
 def evaluation_table(results: Mapping[str, Any]) -> list[str]:

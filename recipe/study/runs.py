@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from recipe.run.errors import DataError
 from recipe.run.run_folder import accuracies, by_step, read_rows
@@ -25,7 +25,7 @@ class Run:
     """One run, as far as it went.
 
     ``rows`` are its metrics, one row for each step, with finite numbers; ``failure`` says why it
-    ended.
+    ended; ``kept`` is what a campaign keeps of it when it is finished (``campaign_results``).
     """
 
     name: str
@@ -34,6 +34,7 @@ class Run:
     config: dict[str, Any] = field(default_factory=dict)
     machine: dict[str, Any] = field(default_factory=dict)
     failure: str = ""
+    kept: dict[str, Any] = field(default_factory=dict)
 
     def setting(self, name: str) -> Any:
         """Return a setting by its dotted name, or nothing."""
@@ -129,39 +130,3 @@ def read_run(folder: str | Path) -> Run:
 def level_share(row: Mapping[str, float], level: int) -> float:
     """Return the share of a step's prompts that were trained under a level, 0 without a hint."""
     return row.get(f"{_LEVEL}{level}" if level else _NO_HINT, 0.0) / max(row["hint/prompts"], 1.0)
-
-
-class Sameness(NamedTuple):
-    """Prompts of the steps that two runs have, the equal ones, and the first step with others."""
-
-    num_prompts: int
-    num_equal: int
-    first_step: int | None
-
-
-def compare_records(first: Path, second: Path) -> Sameness:
-    """Compare levels, tokens and verdicts of each round of each prompt; its times do not count.
-
-    Raises:
-        DataError: If the runs have no step in common.
-    """
-    theirs, ours = _rounds(first), _rounds(second)
-    shared = {step for step, _ in theirs} & {step for step, _ in ours}
-    if not shared:
-        raise DataError(f"{first} and {second} have no step in common; give runs of the same steps")
-    keys = sorted(key for key in theirs.keys() | ours.keys() if key[0] in shared)
-    other = [key for key in keys if theirs.get(key) != ours.get(key)]
-    return Sameness(len(keys), len(keys) - len(other), other[0][0] if other else None)
-
-
-def _rounds(folder: Path) -> dict[tuple[int, str], list[str]]:
-    found: dict[tuple[int, str], list[str]] = {}
-    for row in read_run(folder).records():
-        rounds = [
-            {name: each for name, each in one.items() if name not in ("seconds", "hint_seconds")}
-            for one in row["rounds"]
-        ]
-        # A problem may come twice in a step.
-        key = row["step"], str(row["problem_id"])
-        found.setdefault(key, []).append(json.dumps(rounds, sort_keys=True))
-    return {key: sorted(rounds) for key, rounds in found.items()}

@@ -34,7 +34,7 @@ from recipe.study.evaluate import (
     missing_jobs,
     write_settings,
 )
-from recipe.study.results import recompute, response_path
+from recipe.study.results import recomputed, response_path
 from recipe.verify.schema import Verdict
 
 FILE = Path(__file__).resolve().parents[3] / "data/tiny/val_easy.parquet"
@@ -245,9 +245,7 @@ def test_an_evaluation_that_stopped_goes_on_and_ends_with_its_results(tmp_path, 
     assert "the replica is gone" in (tmp_path / "logs/fatal.json").read_text()
     # What was on disk before the failure is not drawn again.
     assert run(tmp_path, monkeypatch) == {"drawn": total - 120}
-    results, differences = recompute(tmp_path / "evaluation")
-    assert differences == []
-    numbers = results["benchmarks"]["tiny/easy"]
+    numbers = recomputed(tmp_path / "evaluation")["benchmarks"]["tiny/easy"]
     assert (numbers["samples"], numbers["avg"]) == (total, 0.5)  # of four seeds two are odd
     # A finished one starts no engine.
     before = (tmp_path / "evaluation/results.json").read_bytes()

@@ -10,7 +10,6 @@ def test_a_folder_that_is_no_run_and_a_command_that_is_none_are_one_line(tmp_pat
     for arguments, said in (
         (["html", str(tmp_path), *page], "error: "),
         (["sample", str(tmp_path)], "invalid choice: 'sample'"),
-        (["same", str(tmp_path), str(tmp_path)], "is not the folder of a run"),
     ):
         assert code_of(main, arguments) == 2
         assert said in capsys.readouterr().err.splitlines()[-1]
