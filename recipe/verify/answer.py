@@ -1,4 +1,4 @@
-r"""Find the part of a response that is its answer, in a format that the conversation asks for.
+r"""Grade a final answer: find it, in a format that the conversation asks for, and judge it.
 
 ``auto`` reads the last box where there is one; else a format whose mark stands in the conversation:
 ``#### 42`` (``hashes``), ``<answer>42</answer>`` (``tags``) or ``Answer: 42`` (``line``), the last
@@ -10,11 +10,15 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, get_args
+from collections.abc import Sequence
+from typing import Any
 
-from recipe.verify.maths.grade import last_box
-from recipe.verify.schema import AnswerFormat, Format
+from recipe.verify.choice import choice_verdict
+from recipe.verify.golds import is_placeholder
+from recipe.verify.maths.grade import grade_maths, last_box
+from recipe.verify.maths.grade import quick_verdict as quick_maths
+from recipe.verify.options import GradeOptions
+from recipe.verify.schema import AnswerFormat, Item, Verdict
 
 _OPEN = r"\boxed{"  # graded as malformed: the answer has no end
 _AROUND = "*_` \t\r\n"
@@ -27,13 +31,28 @@ _MARKS = {
         re.IGNORECASE,
     ),
 }
-# What shows in a prompt that it asks for a format; "Answer:" at its end asks for none.
-_ASKS: dict[Format, re.Pattern[str]] = {
-    "boxed": re.compile(r"\\f?boxed(?![a-z])|\bboxed\b|\bin an? box\b"),
-    "hashes": re.compile(r"(?<!#)####(?!#)"),
-    "tags": re.compile(r"<answer>", re.IGNORECASE),
-    "line": re.compile(r"Answer[*_`]{0,3}:(?!\s*\Z)"),
-}
+
+
+def quick_verdict(item: Item, options: GradeOptions) -> Verdict | None:
+    """Return the verdict on a choice, or on mathematics that exact arithmetic decides."""
+    response = _answered(item, options)
+    if item.kind == "choice":
+        return choice_verdict(response, item.answer, item.problem, is_truncated=item.is_truncated)
+    if is_placeholder(item.answer):
+        return Verdict(0.0, "wrong", detail=f"the gold answer {item.answer!r} is no answer")
+    return quick_maths(response, item.answer, item.is_truncated, item.problem)
+
+
+def full_verdict(item: Item, options: GradeOptions) -> Verdict:
+    """Return the verdict on mathematics; may run for ever."""
+    response = _answered(item, options)
+    return grade_maths(response, item.answer, is_truncated=item.is_truncated, problem=item.problem)
+
+
+def _answered(item: Item, options: GradeOptions) -> str:
+    return answer_in_box(
+        item.response, options.answer_format, item.asked, is_truncated=item.is_truncated
+    )
 
 
 def answer_in_box(
@@ -48,7 +67,7 @@ def answer_in_box(
     Args:
         response: Text written by the policy.
         chosen: The format that is read; ``auto``: a box, or one of ``asked``.
-        asked: What ``formats_asked_for`` says about the conversation.
+        asked: What ``formats.formats_asked_for`` says about the conversation.
         is_truncated: The response was cut, so that its last line may go on.
     """
     text = response.rpartition("</think>")[2]
@@ -88,28 +107,3 @@ def _as_box(text: str | None) -> str:
     boxed = rf"\boxed{{{text}}}"
     # An unbalanced brace would cut the text into something else.
     return boxed if last_box(boxed).text == text else _OPEN
-
-
-def formats_asked_for(messages: str | Iterable[Mapping[str, Any]]) -> tuple[Format, ...]:
-    """Return the formats that a conversation's system and user turns ask for, in a fixed order.
-
-    Args:
-        messages: Turns with ``role`` and ``content``, or a prompt that is one text.
-    """
-    if not isinstance(messages, str):
-        # A turn with images is a list of parts, looked through as it is.
-        turns = (turn for turn in messages if turn.get("role") != "assistant")
-        messages = "\n".join(str(turn.get("content")) for turn in turns)
-    return tuple(name for name, pattern in _ASKS.items() if pattern.search(messages))
-
-
-def unasked_warning(prompts: Sequence[Any], chosen: AnswerFormat = "auto") -> str:
-    """Return a warning where prompts ask for no format that is read; else an empty text."""
-    reads = set(get_args(Format) if chosen == "auto" else [chosen])
-    num = sum(not reads & set(formats_asked_for(each)) for each in prompts)
-    if not num:
-        return ""
-    return (
-        f"{num} of {len(prompts)} prompts ask for no format that the grader reads; ask for a "
-        f"\\boxed{{}}, or see hint.verify.answer_format in docs/verification.md"
-    )

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from recipe.verify.answer import answer_in_box
-from recipe.verify.choice import choice_verdict
+import importlib
+from typing import Any
+
 from recipe.verify.functions import check_call, function_verdict
-from recipe.verify.golds import is_placeholder
-from recipe.verify.maths import grade as maths
 from recipe.verify.options import GradeOptions
-from recipe.verify.programs import run as program
 from recipe.verify.schema import Item, Verdict
 
 _DEFAULTS = GradeOptions()
+# What grades a kind; imported with the first item of the kind, which takes a part of a second.
+_VERIFIERS = {
+    "maths": "recipe.verify.answer",
+    "choice": "recipe.verify.answer",
+    "program": "recipe.verify.programs.run",
+}
 
 
 def prepare(options: GradeOptions = _DEFAULTS) -> None:
@@ -22,7 +26,8 @@ def prepare(options: GradeOptions = _DEFAULTS) -> None:
     """
     if options.function_path:
         check_call(options)
-    maths.grade_maths(r"\boxed{\sqrt{8}+x}", r"2\sqrt{2}+x")
+    _verifier("program")
+    grade(Item(r"\boxed{\sqrt{8}+x}", r"2\sqrt{2}+x"))
 
 
 def quick_grade(item: Item, options: GradeOptions = _DEFAULTS) -> Verdict | None:
@@ -33,16 +38,7 @@ def quick_grade(item: Item, options: GradeOptions = _DEFAULTS) -> Verdict | None
     """
     if options.function_path and item.row:
         return None
-    if item.kind == "program":
-        return program.quick_verdict(item)
-    response = _answered(item, options)
-    if item.kind == "choice":
-        return choice_verdict(response, item.answer, item.problem, is_truncated=item.is_truncated)
-    if item.kind == "maths":
-        if is_placeholder(item.answer):
-            return Verdict(0.0, "wrong", detail=f"the gold answer {item.answer!r} is no answer")
-        return maths.quick_verdict(response, item.answer, item.is_truncated, item.problem)
-    raise ValueError(f"kind={item.kind!r} has no verifier; use maths, choice or program")
+    return _verifier(item.kind).quick_verdict(item, options)
 
 
 def grade(item: Item, options: GradeOptions = _DEFAULTS) -> Verdict:
@@ -51,19 +47,13 @@ def grade(item: Item, options: GradeOptions = _DEFAULTS) -> Verdict:
     Raises:
         Exception: As ``quick_grade``, and whatever a user's own function raises.
     """
-    if verdict := quick_grade(item, options):
-        return verdict
     if options.function_path and item.row:
         return function_verdict(item, options)
-    if item.kind == "program":
-        return program.grade_program(item, options)
-    return maths.grade_maths(
-        _answered(item, options), item.answer, is_truncated=item.is_truncated, problem=item.problem
-    )
+    verifier = _verifier(item.kind)
+    return verifier.quick_verdict(item, options) or verifier.full_verdict(item, options)
 
 
-def _answered(item: Item, options: GradeOptions) -> str:
-    """Return the response with its answer in a box."""
-    return answer_in_box(
-        item.response, options.answer_format, item.asked, is_truncated=item.is_truncated
-    )
+def _verifier(kind: str) -> Any:
+    if kind not in _VERIFIERS:
+        raise ValueError(f"{kind=} has no verifier; use {', '.join(_VERIFIERS)}")
+    return importlib.import_module(_VERIFIERS[kind])

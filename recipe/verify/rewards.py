@@ -6,7 +6,7 @@ import functools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from recipe.verify.answer import formats_asked_for
+from recipe.verify.formats import formats_asked_for
 from recipe.verify.golds import gold_text
 from recipe.verify.pool import VerifierPool
 from recipe.verify.schema import Item

@@ -21,7 +21,7 @@ from recipe.hint.settings import HintSettings
 from recipe.problems.schema import Problem
 from recipe.run.config import world_size
 from recipe.run.environment import log_to_stderr
-from recipe.verify.answer import formats_asked_for
+from recipe.verify.formats import formats_asked_for
 from recipe.verify.schema import Item, Verdict
 
 

@@ -55,7 +55,7 @@ class Outcome(NamedTuple):
     detail: str = ""
 
 
-def quick_verdict(item: Item) -> Verdict | None:
+def quick_verdict(item: Item, options: GradeOptions) -> Verdict | None:
     """Return the verdict when nothing has to be run, else ``None``."""
     block = code_block(item.response, item.answer)
     if block.state != "closed" or not block.code.strip():
@@ -67,7 +67,7 @@ def quick_verdict(item: Item) -> Verdict | None:
     return None if item.answer.strip() else Verdict(0.0, "error", block.code)
 
 
-def grade_program(item: Item, options: GradeOptions) -> Verdict:
+def full_verdict(item: Item, options: GradeOptions) -> Verdict:
     """Run the program and its asserts; ends within ``options.program_wall_s``, about.
 
     ``wrong`` is a failed assert or any exception; ``unsupported`` that something other than plain
@@ -75,8 +75,6 @@ def grade_program(item: Item, options: GradeOptions) -> Verdict:
     that it waits, or got too little of the processor; ``error`` that the sandbox failed, or that
     the asserts cannot be run or decide.
     """
-    if verdict := quick_verdict(item):
-        return verdict
     code = code_block(item.response, item.answer).code
     reason, detail = run_program(code, item.answer, options)
     if reason == "error":

@@ -11,7 +11,8 @@ import pytest
 from attacks import formats
 
 from recipe.study.grade import read_item
-from recipe.verify.answer import answer_in_box, formats_asked_for
+from recipe.verify.answer import answer_in_box
+from recipe.verify.formats import formats_asked_for
 from recipe.verify.grading import grade
 from recipe.verify.options import GradeOptions
 from recipe.verify.schema import Item

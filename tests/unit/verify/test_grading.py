@@ -20,7 +20,7 @@ def test_the_same_text_is_judged_by_its_kind():
 
 
 def test_an_unknown_kind_is_refused():
-    with pytest.raises(ValueError, match="kind='poem' has no verifier; use maths, choice or"):
+    with pytest.raises(ValueError, match="kind='poem' has no verifier; use maths, choice, program"):
         quick_grade(Item("a", "a", kind="poem"))
 
 
