@@ -184,13 +184,13 @@ def _kinds(*nodes: Node, is_gold: bool = False) -> set[str]:
         found |= _kinds(*node.items, is_gold=is_gold)
         power = exact(node.items[1]) if node.kind == "pow" else None
         if node.kind in ("root", "log", "degree", "abs", "floor", "ceil"):
-            found.add(node.kind)
+            found.add("pi" if node.kind == "degree" else node.kind)
         elif node.kind == "div" and any(map(decimals, node.items)):  # 5.2/38.5
             found.add("decimal")
         elif node.kind in ("const", "sym"):
             found.add(str(node.value))
         elif node.kind == "fn":
-            kind = "wave" if node.value in _WAVES else "log" if node.value == "ln" else "hyp"
+            kind = "wave" if node.value in _WAVES else "log" if node.value == "ln" else "exp"
             found.add("arc" if node.value.startswith("arc") else kind)
         elif power is not None:
             found |= {"root"} if power.denominator > 1 else set()

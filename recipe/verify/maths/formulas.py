@@ -24,7 +24,7 @@ _MAX_BITS = 4000  # of a numeral with a base
 _DELIMITED = {
     "(": "_bracket", "[": "_bracket", "]": "_bracket", r"\{": "_set", "|": "_bars",
     r"\lfloor": "_step", r"\lceil": "_step", r"\frac": "_pair", r"\binom": "_pair",
-    r"\sqrt": "_sqrt",
+    r"\sqrt": "_sqrt", "{": "_bare",
 }  # fmt: skip
 _ATOMS = frozenset(_DELIMITED) - {"[", "]", r"\{", "|"} | {
     r"\infty", *(f"\\{name}" for name in FUNCTIONS),
@@ -138,6 +138,8 @@ class Formulas:
             return self.text(-1) == "!" or (is_after_name and self.text(1) == "^")
         if text == "|":
             return not self._in_bars
+        if text == "{" and "num" in (self.kind(-1), self.kind(1)):  # 5{1} is 51
+            return False
         return text in _ATOMS and not self._starts_unit()
 
     def _signed(self) -> Node:
@@ -381,6 +383,15 @@ class Formulas:
         self._nested -= 1
         self.take("|")
         return Node("abs", (node,))
+
+    def _bare(self) -> Node:
+        """Read braces that no command takes: nobody sees them, so they hold one atom alone."""
+        self.take("{")
+        node = self._power()
+        self.take("}")
+        if self.kind() == "num" or (node.kind == "pow" and self.text() in ("^", "_")):
+            raise Unread("braces inside a numeral or power")
+        return node
 
     def _step(self) -> Node:
         kind = self.text().removeprefix("\\l")

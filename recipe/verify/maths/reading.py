@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from fractions import Fraction
 
-from recipe.verify.maths.lexer import FUNCTIONS, Token, tokens
+from recipe.verify.maths.lexer import Token, tokens
 from recipe.verify.maths.parser import parse
 from recipe.verify.maths.question import may_say
 from recipe.verify.maths.tree import Node, Unread, exact, names_in
@@ -29,8 +29,6 @@ _INFIX = re.compile(
 _THOUSANDS = re.compile(r"[1-9][0-9]{0,2},[0-9]{3}(?![0-9])")
 _NO_MEMBER = re.compile(r"[0-9],0[0-9]{2}(?![0-9])")  # 1,000 is not a list
 _BRACE = re.compile(r"\\.|[{}]", re.DOTALL)
-_NUM_ARGUMENTS = {r"\frac": 2, r"\binom": 2, r"\sqrt": 1, "^": 1, "_": 1}
-_FUNCTIONS = frozenset(f"\\{name}" for name in FUNCTIONS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +100,7 @@ def _trees(found: list[Token], *, has_unit_letters: bool = False) -> tuple[Node,
     trees: dict[Node, None] = {}
     for joins_thousands in (True, False) if may_be_list else (True,):
         try:
-            kept = _without_bare_braces(found)
+            kept = _without_outer_braces(found)
             tree = parse(kept, joins_thousands=joins_thousands, has_unit_letters=has_unit_letters)
         except (Unread, RecursionError):
             continue
@@ -131,60 +129,11 @@ def _is_one_group(text: str) -> bool:
     return False
 
 
-def _without_bare_braces(found: list[Token]) -> list[Token]:
-    """Drop braces around what is not an argument: ``2{x+1}`` is 2x + 1, ``5{1}`` is 51."""
-    sieve = _Sieve()
+def _without_outer_braces(found: list[Token]) -> list[Token]:
+    depth = 0
     for place, token in enumerate(found):
-        sieve.take(token, found[place - 1] if place else Token("op", ""))
-    if sieve.frames:
-        raise Unread("an open brace")
-    return sieve.kept
-
-
-class _Sieve:
-    """Knows which braces the commands before them take."""
-
-    def __init__(self) -> None:
-        self.kept: list[Token] = []
-        # Per open bracket: what was missing, its kind, whether a function's script is in it.
-        self.frames: list[tuple[list[int], str, bool]] = []
-        self._missing: list[int] = []  # arguments that the commands around still take
-        self._is_function = False  # what was taken last, with its scripts
-
-    def take(self, token: Token, before: Token) -> None:
-        text = token.text if token.kind == "op" else ""
-        is_function, self._is_function = self._is_function, text in _FUNCTIONS
-        if text == "{":
-            kind = "function" if is_function else "bare"
-            self._open("argument" if self._missing else kind, token, is_script=is_function)
-        elif text == "[" and before.text == r"\sqrt":
-            self._open("degree", token)
-        elif text == "}" or (text == "]" and self.frames and self.frames[-1][1] == "degree"):
-            if not self.frames:
-                raise Unread("a brace too many")
-            self._missing, kind, self._is_function = self.frames.pop()
-            self.kept += [token] if kind != "bare" else []
-            self._took(kind == "argument")
-        elif text in _NUM_ARGUMENTS:
-            self.kept.append(token)
-            self._missing.append(_NUM_ARGUMENTS[text])
-            self._is_function = is_function and text in ("^", "_")
-        else:
-            self.kept.append(token)
-            self._is_function |= is_function and bool(self._missing)
-            takes_digits = token.kind == "num" and before.text not in ("^", "_")
-            self._took(len(token.text) if takes_digits else 1)
-
-    def _open(self, kind: str, token: Token, *, is_script: bool = False) -> None:
-        self.frames.append((self._missing, kind, is_script and kind == "argument"))
-        self._missing = []
-        self.kept += [token] if kind != "bare" else []
-
-    def _took(self, count: int) -> None:
-        while self._missing and count:
-            self._missing[-1] -= 1
-            count -= 1
-            while self._missing and self._missing[-1] == 0:
-                self._missing.pop()
-                if self._missing:
-                    self._missing[-1] -= 1
+        depth += {"{": 1, "}": -1}.get(token.text, 0) if token.kind == "op" else 0
+        if depth == 0:
+            is_last = place > 0 and place == len(found) - 1
+            return _without_outer_braces(found[1:-1]) if is_last else found
+    return found
