@@ -11,12 +11,11 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from fractions import Fraction
 from typing import Literal
 
 from recipe.verify.maths.reading import rational, read
-from recipe.verify.maths.tree import Node, exact, names_in, parted
-from recipe.verify.maths.units import NUMBERS, Suffix
+from recipe.verify.maths.tree import Node, exact, names_in
+from recipe.verify.maths.units import NUMBERS
 
 # Without a brace, before a word, prose only speaks of it: with \boxed as requested.
 _BOX = re.compile(r"\\boxed(?:\s*\{|(?![A-Za-z`])(?!\s+[a-z]{2}))")
@@ -150,25 +149,9 @@ def _with_boxes_before(response: str, closed: dict[int, tuple[int, int]], end: i
             link = r" \text{ or } "
     name, last = parts[0]
     last += _mark_after(response, end, last)
-    others = [part for part in parts[:0:-1] if part[1]]
-    own, own_unit = _quantity_of(last)
-    texts: list[str] = []
-    units = {unit for _, text in parts if (unit := _quantity_of(text)[1].unit)}
-    for other_name, text in others:
-        value, unit = _quantity_of(text)
-        is_one = other_name == name and len(units) < 2 and unit.is_percent == own_unit.is_percent
-        if not (is_one and unit.noun == own_unit.noun and value is not None and value == own):
-            texts += [other_name + text] if (other_name, text) != (name, last) else []
-        elif unit.unit:
-            last = text  # it says the same, with its unit
-    texts.append(name + last)
+    texts = [each + text for each, text in (*parts[:0:-1], (name, last)) if text]
+    texts = [*dict.fromkeys(texts)]
     return Box("closed", link.join(texts) if len(texts) > 1 else last, (start, end))
-
-
-def _quantity_of(text: str) -> tuple[Fraction | None, Suffix]:
-    trees = read(text).trees if len(text) <= _REACH else ()
-    value, suffix = parted(trees[0]) if trees else (None, Suffix())
-    return (exact(value) if value else None), suffix
 
 
 def _mark_after(response: str, end: int, inside: str) -> str:

@@ -244,6 +244,10 @@ class Comparison:
         return bool({gold.kind, other.kind} & {"list", "union"}) and self._sets(gold, other)
 
     def _groups(self, gold: Node, other: Node) -> bool:
+        if other.kind == "list" and gold.kind not in _GROUPED and gold != _REALS:
+            names = {item.items[0] for item in other.items if item.kind == "label"}
+            is_one = len(names) < 2 and other.value != "and"  # 3/2 or 1.5
+            return is_one and all(self.equal(gold, item) for item in other.items)
         if gold.kind not in _GROUPED or other.kind not in _GROUPED:
             return _REALS in (gold, other) and self._sets(gold, other)
         if gold.kind == "tuple" and other.kind == "list":

@@ -26,7 +26,6 @@ from recipe.verify.maths.tree import (
     Node,
     Unread,
     exact,
-    has_bare_degree,
     has_sign_pair,
     is_name,
     names_in,
@@ -220,11 +219,11 @@ class _Parser(Formulas):
         self._at += bool(currency)
         node = self._sum()
         suffix = self._suffix()
-        if has_bare_degree(node):
-            is_product = suffix is not None and node.kind in ("mul", "div", "degree")
-            if is_product or (suffix is not None and suffix.unit != (("degree", 1),)):
+        if (plain := without_bare_degrees(node)) != node:
+            is_product = node.kind in ("mul", "div")
+            if suffix is not None and (is_product or suffix.unit != (("degree", 1),)):
                 raise Unread("an angle with another unit")
-            node, suffix = without_bare_degrees(node), read_suffix([r"\degree"])
+            node, suffix = plain, read_suffix([r"\degree"])
         if currency:
             suffix = _in_currency(currency, suffix)
         return _quantity(Node("neg", (node,)) if is_negative else node, suffix)

@@ -14,11 +14,6 @@ from recipe.verify.maths.tree import Node, Unread, exact, names_in
 
 # A longer answer is compared as text: no answer form needs more.
 _MAX_READ_CHARS = 2000
-_FRAME = re.compile(
-    r"^\\(?:boxed|fbox|framebox|underline|bbox(?:\s?\[[^\[\]]{0,40}\])?)(?![A-Za-z])\s*"
-)
-_MAX_FRAMES = 5  # one in the other
-_GAP = r"(?:[\s~]|\\[,;: ]|\\q?quad(?![a-z]))"
 _QUOTED = re.compile(  # a word
     r"^(\\text[a-z]{0,6}\{\s*)?(?:``|[\"'`*“‘])([A-Za-z][A-Za-z -]{0,99})(?:''|[\"'*”’])(\s*\})?$"
 )
@@ -28,7 +23,6 @@ _INFIX = re.compile(
 )
 _THOUSANDS = re.compile(r"[1-9][0-9]{0,2},[0-9]{3}(?![0-9])")
 _NO_MEMBER = re.compile(r"[0-9],0[0-9]{2}(?![0-9])")  # 1,000 is not a list
-_BRACE = re.compile(r"\\.|[{}]", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +82,7 @@ def _tokens_of(text: str) -> list[Token] | None:
     if r"\over" in text or r"\choose" in text:
         name = {"over": "frac", "choose": "binom"}
         text = _INFIX.sub(lambda m: rf"{{\{name[m[2]]}{{{m[1]}}}{{{m[3]}}}}}", f"{{{text}}}")
-    return tokens(text)
+    return _without_outer_braces(tokens(text))
 
 
 def _trees(found: list[Token], *, has_unit_letters: bool = False) -> tuple[Node, ...]:
@@ -100,8 +94,7 @@ def _trees(found: list[Token], *, has_unit_letters: bool = False) -> tuple[Node,
     trees: dict[Node, None] = {}
     for joins_thousands in (True, False) if may_be_list else (True,):
         try:
-            kept = _without_outer_braces(found)
-            tree = parse(kept, joins_thousands=joins_thousands, has_unit_letters=has_unit_letters)
+            tree = parse(found, joins_thousands=joins_thousands, has_unit_letters=has_unit_letters)
         except (Unread, RecursionError):
             continue
         trees[tree] = None
@@ -110,23 +103,9 @@ def _trees(found: list[Token], *, has_unit_letters: bool = False) -> tuple[Node,
 
 def _without_wrapping(text: str) -> str:
     text = text.strip()
-    for _ in range(_MAX_FRAMES):
-        inner = _FRAME.sub("", text, count=1)
-        if inner == text or not _is_one_group(inner) or inner[1:-1] != inner[1:-1].strip():
-            break
-        text = inner[1:-1]
     if text.startswith("**") and text.endswith("**") and len(text) > 4 and "**" not in text[2:-2]:
         return text[2:-2].strip()
     return _QUOTED.sub(r"\1\2\3", text)
-
-
-def _is_one_group(text: str) -> bool:
-    depth = 0
-    for match in _BRACE.finditer(text if text.startswith("{") else ""):
-        depth += {"{": 1, "}": -1}.get(match[0], 0)
-        if depth <= 0:
-            return match[0] == "}" and match.end() == len(text)
-    return False
 
 
 def _without_outer_braces(found: list[Token]) -> list[Token]:

@@ -98,29 +98,21 @@ def has_sign_pair(node: Node) -> bool:
     return node.kind in ("pm", "mp") or any(has_sign_pair(item) for item in node.items)
 
 
-def has_bare_degree(node: Node) -> bool:
-    r"""Return whether a degree sign is outside functions, where ``90^\circ - x`` is 90 - x."""
-    return node.kind == "degree" or (
-        node.kind != "fn" and any(has_bare_degree(item) for item in node.items)
-    )
-
-
 def without_bare_degrees(node: Node) -> Node:
-    r"""Return ``180^\circ - 60^\circ`` without its degree signs.
+    r"""Return a tree without degree signs outside functions: ``90^\circ - x`` is 90 - x.
 
     Raises:
-        Unread: It is no sum of angles.
+        Unread: It multiplies angles, or divides by one.
     """
     if node.kind == "degree":
         return without_bare_degrees(node.items[0])
-    has_signs = [has_bare_degree(item) for item in node.items]
-    if node.kind == "fn" or not any(has_signs):
+    if node.kind == "fn":
         return node
-    is_scaled = node.kind in ("mul", "div") and has_signs.count(True) == 1
-    is_above = node.kind != "div" or has_signs[0]
-    if not (is_scaled and is_above) and node.kind not in ("add", "sub", "neg", "pm", "mp"):
+    items = tuple(map(without_bare_degrees, node.items))
+    changed = [item != before for item, before in zip(items, node.items, strict=True)]
+    if (node.kind == "mul" and all(changed)) or (node.kind == "div" and changed[1]):
         raise Unread("a product of angles")
-    return replace(node, items=tuple(map(without_bare_degrees, node.items)))
+    return replace(node, items=items)
 
 
 def with_sign(node: Node, sign: int) -> Node:
