@@ -1,24 +1,24 @@
 #!/usr/bin/env bash
-# Makes .venv from the lock files. Usage: scripts/setup.sh [--profile cpu|gpu] [--dev]
+# Makes .venv from the lock files. Usage: scripts/setup.sh [--profile cpu|gpu] [--dev] [--real]
 set -euo pipefail
 cd "$(dirname "$0")/.."
 source scripts/_install.sh
 
 stop() { echo "setup.sh: $1" >&2; exit 2; }
-profile=cpu tools=run
+profile=cpu tools=run more=run
 if nvidia-smi -L 2>/dev/null | grep '^GPU' >/dev/null; then profile=gpu; fi
 while [ $# -gt 0 ]; do
   case $1 in
     --profile) profile=${2:-none}; shift $(($# > 1)) ;;
     --dev) tools=dev; [ -n "${PYTHONDONTWRITEBYTECODE:-}" ] || bytecode=() ;;
-    *) stop "got $1; expected [--profile cpu|gpu] [--dev]" ;;
-  esac
-  shift
+    --real) more=real ;;
+    *) stop "got $1; expected [--profile cpu|gpu] [--dev] [--real]" ;;
+  esac; shift
 done
 case $profile in cpu | gpu) ;; *) stop "--profile is $profile; choose cpu or gpu" ;; esac
 stamp=.venv/.hint-setup kind=$profile-$(pwd | cksum | cut -d ' ' -f 1) # an environment cannot be moved
-digest=$(cat requirements/{cpu,gpu,dev}.lock pyproject.toml | sha256sum | cut -d ' ' -f 1)
-if grep -qsxE "$kind ($tools|dev) $digest" "$stamp"; then exit 0; fi # --dev serves both
+digest=$(cat requirements/{cpu,gpu,dev,real}.lock pyproject.toml | sha256sum | cut -d ' ' -f 1)
+if grep -qsxE "$kind ($tools|dev) ($more|real) $digest" "$stamp"; then exit 0; fi # more serves less
 echo "Setting up .venv ($profile profile)"
 if ! can_use "$PYTHON_BIN" || { [ -f "$stamp" ] && ! grep -q "^$kind " "$stamp"; }; then
   [ ! -L .venv ] || [ ! -f "$stamp" ] || stop ".venv leads to another environment, which this would replace; remove the link"
@@ -34,7 +34,7 @@ if [ "$profile" = gpu ]; then # after torch, which its build imports; a run can 
   step "flash-attn (needs nvcc; MAX_JOBS limits its memory)" install_flash_attn ||
     echo "Without it: see docs/models.md#flash-attn" >&2
 fi
-[ "$tools" = run ] || step "tools of requirements/dev.lock" install requirements/dev.lock
+for lock in $tools $more; do [ "$lock" = run ] || step "packages of requirements/$lock.lock" install "requirements/$lock.lock"; done
 step "this package, editable" pip_install --no-build-isolation -e .
 "$PYTHON_BIN" -P -c 'import recipe.hint' # -P: from the environment, not from this folder
-echo "$kind $tools $digest" >"$stamp"
+echo "$kind $tools $more $digest" >"$stamp"

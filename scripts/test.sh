@@ -13,7 +13,7 @@ case ${1:-} in
   *) echo "test.sh: got $1; expected [--fast|--long]" >&2; exit 2 ;;
 esac
 unset PYTHONDONTWRITEBYTECODE # hundreds of processes import the same modules
-bash scripts/setup.sh --dev
+bash scripts/setup.sh --dev --real
 
 bin=.venv/bin failed="" said=$(mktemp) types=
 trap 'rm -f "$said"; kill $types 2>/dev/null || true' EXIT

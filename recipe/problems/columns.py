@@ -60,9 +60,11 @@ REQUESTS: dict[str, str] = {
     "program": "\n\nGive the whole program in one ```python block.",
 }
 SYSTEM_PROMPTS: dict[str, str] = {
-    "program": "Please reason step by step, and give your final program in a ```python block."
+    "program": "Please reason step by step, and give your final program in a ```python block.",
+    "reasoning_gym": "Please reason step by step, and put your final answer alone between <answer>"
+    " and </answer>.",
 }
-_ABILITIES = {"maths": "math", "choice": "choice", "program": "code"}
+_ABILITIES = {"maths": "math", "choice": "choice", "program": "code", "reasoning_gym": "reasoning"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,6 +223,10 @@ def _checked(
         try:
             problem = problem_from_row(row, solution_key)
             check_truth(problem.kind, problem.answer, find(row)[2])
+            if problem.kind == "reasoning_gym":  # here: other kinds need none of it
+                from recipe.verify.gym import data_sets
+
+                data_sets()
             if media := next((name for name in MEDIA if row.get(name)), None):
                 what = "is not empty, and prompts are of text alone here; take out such problems"
                 raise FieldFault(media, what)

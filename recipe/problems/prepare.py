@@ -20,6 +20,7 @@ import pyarrow as pa
 from tqdm import tqdm
 
 from recipe.problems.columns import Row, check_names, make_row, parquet_rows, with_system
+from recipe.problems.gym import PREFIX, draw_records
 from recipe.problems.schema import (
     PROBLEM,
     SOLUTION,
@@ -66,7 +67,8 @@ class Given:
     """What is said of all rows of a file; what is empty is as the file has it.
 
     The first five are names of columns, a dot in which names a nested field. An empty
-    ``system_prompt`` is a conversation without a system turn.
+    ``system_prompt`` is a conversation without a system turn. The last two are of a data set of
+    reasoning-gym.
     """
 
     problem: str = ""
@@ -78,6 +80,8 @@ class Given:
     source: str = ""
     split: str = ""
     system_prompt: str | None = None
+    seed: int = 0
+    config: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,13 +89,14 @@ class Prepared:
     """The rows made of a file, and where each came from; both in the order of the file.
 
     ``repeated`` are the places of rows left out because an earlier one is the same problem with the
-    same answer.
+    same answer, ``warnings`` what else there is to tell.
     """
 
     path: str
     rows: tuple[Row, ...]
     places: tuple[str, ...]
     repeated: tuple[str, ...] = ()
+    warnings: Sequence[str] = ()
 
 
 def read_records(path: Path, split: str = "") -> Iterator[tuple[str, Fields]]:
@@ -388,7 +393,7 @@ def read_rows(
     """Return the rows of a public set, or of a file or folder; repeated problems are left out.
 
     Args:
-        name: The set, or the path.
+        name: The set, ``reasoning_gym:`` and one of that library's, or the path.
         said: What holds for all rows.
         copy: A file, or a folder as the hub lays the set out, to read in place of the hub.
         revision: Another commit of the set than the pinned one.
@@ -397,6 +402,8 @@ def read_rows(
     Raises:
         DataError: Naming the input, and place and column of the first rows that cannot be used.
     """
+    if name.startswith(PREFIX):
+        return _drawn(name, said, limit or 1000)
     split, files = _files(name, said.split, copy, revision)
     path, faults, repeated = str(copy or name), [], []
     rows: dict[str, tuple[str, Row]] = {}
@@ -429,6 +436,17 @@ def read_rows(
         raise DataError(f"{path}: no problems; at least one is needed")
     places, kept = zip(*rows.values(), strict=True)
     return Prepared(path, kept, places, tuple(repeated))
+
+
+def _drawn(name: str, said: Given, num: int) -> Prepared:
+    set_name, split = name.removeprefix(PREFIX), said.split or "train"
+    drawn, warnings = draw_records(set_name, split, num, said.seed, said.config)
+    if not drawn:
+        raise DataError(f"{name}: no problems; {listed(warnings, '; ')}")
+    said = replace(said, source=said.source or name.replace(":", "_"), split=split)
+    places = tuple(record.pop("place") for record in drawn)
+    rows = tuple(own_row(record, said) for record in drawn)
+    return Prepared(name, rows, places, warnings=warnings)
 
 
 def _row(name: str, fields: Fields, said: Given, numbered: str) -> Row:

@@ -3,6 +3,7 @@
 main_prepare.py IN OUT.parquet         IN is a .jsonl, .json, .csv, .tsv or .parquet file, or a
                                        folder of parquet shards; its other columns are kept
 main_prepare.py SOURCE OUT.parquet     SOURCE is a name, such as gsm8k; --from PATH reads a copy
+main_prepare.py reasoning_gym:NAME OUT.parquet  draws problems of that data set
 main_prepare.py sources                lists the names
 main_prepare.py hints IN OUT --model M  writes hints of a served model into columns
 
@@ -56,7 +57,8 @@ def findings(prepared: Prepared) -> list[str]:
             found["`problem`: the same words as an earlier row"].append(f"{place} = {other}")
     if prepared.repeated:
         found["`problem`: an earlier row again, with its answer; left out"] += prepared.repeated
-    return [f"{len(at)} rows, column {what} ({listed(at)})" for what, at in found.items()]
+    told = [f"{len(at)} rows, column {what} ({listed(at)})" for what, at in found.items()]
+    return [*prepared.warnings, *told]
 
 
 def _parser() -> Parser:
@@ -67,7 +69,9 @@ def _parser() -> Parser:
     add("output", type=Path, metavar="OUT.parquet")
     add("--source", default="", help="data_source of the rows (default: IN's name)")
     add("--split", default="", help="default: train; a named source has its own")
-    add("--limit", type=int, help="take the first N problems")
+    add("--limit", "--size", type=int, help="take N problems (reasoning_gym: default 1000)")
+    add("--seed", type=int, default=0, help="of reasoning_gym:NAME; --config likewise")
+    add("--config", nargs="+", default=[], metavar="KEY=VALUE")
     add("--system-prompt", help="text of the system turn, empty for none")
     for name, where in KEYS.items():
         add(f"--{name}-key", dest=name, metavar="COLUMN", default="", help=where)
@@ -85,7 +89,7 @@ def _write(given: argparse.Namespace) -> None:
     for path in (given.input, given.copy, *given.check_overlap):
         if path and Path(path).exists() and given.output.exists() and given.output.samefile(path):
             raise DataError(f"{given.output}: is read too ({path}); name another OUT")
-    names = (*KEYS, "kind", "source", "split", "system_prompt")
+    names = (*KEYS, "kind", "source", "split", "system_prompt", "seed", "config")
     said = Given(**{name: getattr(given, name) for name in names})
     how = {"copy": given.copy, "revision": given.revision, "limit": given.limit}
     prepared = read_rows(given.input, said, **how)

@@ -77,11 +77,11 @@ def answer_in_box(
     has_box = chosen == "auto" and r"\boxed" in text and last_box(text).state != "absent"
     if has_box or not formats or chosen == "boxed":
         return text
-    found = [each for name in formats if (each := _last(name, text, is_truncated)) is not None]
+    found = [each for name in formats if (each := last_of(name, text, is_truncated)) is not None]
     return _as_box(max(found, key=lambda each: each[0])[1]) if found else ""
 
 
-def _last(name: Any, text: str, is_truncated: bool) -> tuple[int, str | None] | None:
+def last_of(name: Any, text: str, is_truncated: bool) -> tuple[int, str | None] | None:
     """Return where the last answer in a format begins, and its text; ``None`` without an end."""
     marks = deque(_MARKS[name].finditer(text), maxlen=2)
     if not marks:

@@ -15,6 +15,7 @@ _VERIFIERS = {
     "maths": "recipe.verify.answer",
     "choice": "recipe.verify.answer",
     "program": "recipe.verify.programs.run",
+    "reasoning_gym": "recipe.verify.gym",
 }
 
 

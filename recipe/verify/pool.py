@@ -209,7 +209,7 @@ class VerifierPool:
     def _run(self, item: Item, name: str) -> Verdict:
         """Make one grade in a process of its own."""
         self._check_open()
-        worker = self._start_worker()
+        worker = self._start_worker(item.kind)
         try:
             with self._lock:
                 self._workers.add(worker)
@@ -241,7 +241,7 @@ class VerifierPool:
         except (ValueError, RecursionError, TypeError):  # a grade that wrote into the socket
             return Verdict(0.0, "error"), f"its process (pid {worker.pid}) sent no verdict"
 
-    def _start_worker(self) -> _Worker:
+    def _start_worker(self, kind: str) -> _Worker:
         with self._factory_lock:
             self._start_factory()
             deadline = time.monotonic() + _START_LIMIT_S
@@ -249,7 +249,7 @@ class VerifierPool:
             try:
                 with theirs:
                     self._factory_end.settimeout(_START_LIMIT_S)
-                    socket.send_fds(self._factory_end, [b"fork"], [theirs.fileno()])
+                    socket.send_fds(self._factory_end, [f"fork {kind}".encode()], [theirs.fileno()])
                 pid = _receive(self._factory_end, lambda: deadline - time.monotonic())
                 return _Worker(ours, pid)
             except (OSError, EOFError) as problem:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import functools
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from recipe.verify.formats import formats_asked_for
-from recipe.verify.golds import gold_text
+from recipe.verify.golds import gold_text, plain
 from recipe.verify.pool import VerifierPool
 from recipe.verify.schema import Item
 
@@ -27,15 +28,16 @@ def compute_score(
         data_source: Name of the data set, for the log.
         solution_str: The response.
         ground_truth: The gold answer, as a row of a data file has it: a text, number or list.
-        extra_info: May have ``kind`` (maths, choice or program), ``question``, and ``prompt``, the
-            conversation, which says in what format the answer is; without it a box is read.
+        extra_info: May have ``kind``, ``question``, and ``prompt``, the conversation, which says in
+            what format the answer is; without it a box is read.
     """
     info = extra_info or {}
     kind = info.get("kind") or "maths"
     problem = str(info.get("question") or "")
     asked = formats_asked_for(info.get("prompt") or "")
     gold = gold_text(ground_truth, kind, info)
-    item = Item(solution_str, gold, kind=kind, problem=problem, asked=asked)
+    row = json.dumps({"extra_info": info}, default=plain) if kind == "reasoning_gym" else ""
+    item = Item(solution_str, gold, kind=kind, problem=problem, row=row, asked=asked)
     return _pool().grade_many_blocking([item], [data_source])[0].score
 
 

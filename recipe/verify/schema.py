@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
-Kind = Literal["maths", "choice", "program"]
+Kind = Literal["maths", "choice", "program", "reasoning_gym"]
 # Where an answer is (``recipe.verify.answer``).
 Format = Literal["boxed", "hashes", "tags", "line"]
 AnswerFormat = Literal["auto", "boxed", "hashes", "tags", "line"]
@@ -29,7 +29,7 @@ Basis = Literal[
     "algebra",  # formulas, compared by value
     "letter",  # the letter of a choice
     "tests",  # a program was run
-    "function",  # the user's own reward function
+    "function",  # the user's own reward function, or a library's score
 ]
 # A verdict with one of these reasons says nothing about the answer.
 UNGRADED: frozenset[str] = frozenset({"timeout", "error"})

@@ -10,6 +10,7 @@ writes the fields of a ``Verdict``, or what was raised.
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import importlib
 import json
@@ -25,6 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from recipe.run.errors import ConfigError, one_line
+from recipe.verify.gym import data_sets
 from recipe.verify.options import GradeOptions
 from recipe.verify.programs.sandbox import bind_to
 from recipe.verify.schema import Item
@@ -51,6 +53,9 @@ def main(socket_fd: int, grade_path: str, parent_pid: int, options: str) -> None
         message, descriptors, _, _ = socket.recv_fds(factory, 1 << 10, 1)
         if not message:
             return
+        if message.endswith(b" reasoning_gym"):
+            with contextlib.suppress(ConfigError):  # a worker meets it again, and says so
+                data_sets()  # once, for all workers
         pid = os.fork()
         if pid == 0:
             factory.close()

@@ -118,7 +118,7 @@ def test_scripts_are_short_and_stop_at_the_first_error():
     assert careless == []
 
 
-@pytest.mark.parametrize("name", ["cpu", "gpu", "dev", "docs"])
+@pytest.mark.parametrize("name", ["cpu", "gpu", "real", "dev", "docs"])
 def test_a_lock_file_holds_exact_versions_each_package_once(name):
     text = (ROOT / "requirements" / f"{name}.lock").read_text("utf-8")
     pins = [line for line in text.splitlines() if line and not line.startswith("#")]

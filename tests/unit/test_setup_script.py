@@ -32,7 +32,7 @@ def checkout(tmp_path):
         (["--profile", "../requirements/cpu"], "--profile is ../requirements/cpu; choose cpu or"),
         (["--profile", "dev"], "--profile is dev; choose cpu or gpu"),
         (["--profile"], "--profile is none; choose cpu or gpu"),
-        (["--fast"], "got --fast; expected [--profile cpu|gpu] [--dev]"),
+        (["--fast"], "got --fast; expected [--profile cpu|gpu] [--dev] [--real]"),
     ],
 )
 def test_it_ends_with_one_line_and_the_other_environment_stays(checkout, arguments, said):

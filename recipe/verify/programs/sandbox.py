@@ -122,8 +122,12 @@ def confine_self(cpu_s: str, memory_mib: str, layers: str, parent_pid: str) -> N
         (resource.RLIMIT_NPROC, 0),  # does not bind root; the filter does
     ):
         _limit(kind, most, most)
-    if sys.platform != "linux":
-        return
+    if sys.platform == "linux":
+        restrict(layers)
+
+
+def restrict(layers: str) -> None:
+    """Give up capabilities, and what these layers take; for good."""
     if layers:
         # No capabilities: root is a user like others, which cannot read what is not its own.
         header = struct.pack("Ii", _CAPABILITY_VERSION_3, 0)

@@ -96,7 +96,8 @@ BREACHES = [
     ([{**ROW, "extra_info": None}] * 2, "row 1, .* row 0 has the same id .* main_prepare.py"),
     (
         changed(reward_model={"ground_truth": "2", "kind": "maths2"}),
-        "row 1, column `reward_model.kind`: expected one of maths, choice, program, got 'maths2'",
+        "row 1, column `reward_model.kind`: expected one of maths, choice, program, reasoning_gym, "
+        "got 'maths2'",
     ),
     (
         changed(reward_model={"ground_truth": "BC", "kind": "choice"}),

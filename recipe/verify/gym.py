@@ -1,0 +1,59 @@
+"""Grade by the score of a reasoning-gym data set (Apache-2.0, github.com/open-thought).
+
+The answer is the last one between <answer> and </answer>. ``extra_info.reasoning_gym`` holds the
+library's entry, since a score may read its metadata. Some scores evaluate the answer as Python: the
+process that does so can write no file, start no process and open no connection, but such a response
+can forge its own score.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import json
+from typing import Any
+
+from recipe.run.errors import ConfigError
+from recipe.verify.answer import last_of
+from recipe.verify.functions import read_result
+from recipe.verify.options import GradeOptions
+from recipe.verify.programs.run import layers_for
+from recipe.verify.programs.sandbox import restrict
+from recipe.verify.schema import Item, Reason, Verdict
+
+KIND = "reasoning_gym"  # of reward_model.kind, and the field of extra_info
+
+
+def data_sets() -> Any:
+    """Return the library's module that makes data sets; ``ConfigError`` without the library."""
+    try:
+        return importlib.import_module("reasoning_gym.factory")
+    except ImportError as error:
+        raise ConfigError(f"needs reasoning-gym: pip install 'hint-rl[real]' ({error})") from error
+
+
+def quick_verdict(item: Item, _: GradeOptions) -> Verdict | None:
+    """Return the verdict of a response without an answer, else ``None``."""
+    answer, reason = _answer(item)
+    return None if answer else Verdict(0.0, reason)
+
+
+def full_verdict(item: Item, options: GradeOptions) -> Verdict:
+    """Return the library's score, which may raise anything; accurate is what scores 1."""
+    layers = layers_for(options.program_isolation)
+    if layers is None:
+        raise ConfigError(f"no program_isolation={options.program_isolation} on this machine")
+    given = json.loads(item.row)["extra_info"][KIND]
+    config, entry = (ast.literal_eval(given[name]) for name in ("config", "entry"))
+    scorer, (answer, _) = data_sets().create_dataset(given["name"], **config), _answer(item)
+    restrict("seccomp" if "seccomp" in layers else "")  # Landlock would hide the library's files
+    score = scorer.score_answer(answer, entry)
+    return read_result({"score": score, "acc": float(score >= 1), "pred": answer})
+
+
+def _answer(item: Item) -> tuple[str, Reason]:
+    """Return the answer, or an empty text, and what that is."""
+    text = item.response.rpartition("</think>")[2]
+    found = None if "<think>" in text else last_of("tags", text, item.is_truncated)
+    answer = ((found and found[1]) or "").strip()
+    return answer, "truncated" if item.is_truncated else "malformed" if found else "no_answer"
