@@ -114,7 +114,12 @@ class PromptRollout:
         finally:
             if self._writing:
                 self._writing.cancel()
-        return self._outcome(uid, decision, written)
+        sample, max_bytes = b"", self._settings.samples.text_bytes
+        if self._settings.samples.prompts_per_step:
+            rewards = {row.place: row.reward for row in decision.rows}
+            sample = pack_sample(self._problem, rounds, rewards, max_bytes)
+        published = tuple(self._trained_row(row, uid) for row in decision.rows)
+        return Outcome(published, self._record(uid, decision, written), sample)
 
     # -- one round ------------------------------------------------------------------------------
 
@@ -125,10 +130,20 @@ class PromptRollout:
         if request.parents == ():
             return Round(request, is_whole=False)
         parents = request.parents or (None,)
-        built = [(parent, await self._prompt(request, parent)) for parent in parents]
+        built = [
+            (parent, await request.prompt.build(self._context, parent and self._turn_at(parent)))
+            for parent in parents
+        ]
         start = time.perf_counter()
         branches = [
-            self._branch(request, prompt, parent) for parent, prompt in built if prompt.is_usable
+            _Branch(
+                prompt,
+                prompt.prompt_ids_T or self._engine.render(prompt.messages),
+                parent,
+                self._seeds.of_request(request, parent, self._rounds),
+            )
+            for parent, prompt in built
+            if prompt.is_usable
         ]
         if not branches:
             return self._round(request, built, turns=(), seconds=0.0)
@@ -171,21 +186,17 @@ class PromptRollout:
         without = tuple(parent for parent, each in built if parent and not each.is_usable)
         return Round(request, tuple(turns), status, prompts[0].hint, seconds, is_whole, without)
 
-    async def _prompt(self, request: Sample, parent: Place | None) -> Prompt:
-        return await request.prompt.build(self._context, self._turn_at(parent) if parent else None)
-
-    def _branch(self, request: Sample, prompt: Prompt, parent: Place | None) -> _Branch:
-        prompt_ids_T = prompt.prompt_ids_T or self._engine.render(prompt.messages)
-        seed = self._seeds.of_request(request, parent, self._rounds)
-        return _Branch(prompt, prompt_ids_T, parent, seed)
-
     async def _sample_rows(
         self, request: Sample, branches: Sequence[_Branch], rows: range
     ) -> list[Turn]:
         """Return turns ``rows`` of each branch, in order, graded and searched for leaks."""
         groups = await self._responses(request, branches, rows)
         origins = [branch for branch, group in zip(branches, groups, strict=True) for _ in group]
-        responses = [*map(self._with_prefill, origins, itertools.chain.from_iterable(groups))]
+        # With the beginning that the prompt already contains.
+        responses = [
+            replace(each, text=origin.prompt.prefill + each.text) if origin.prompt.prefill else each
+            for origin, each in zip(origins, itertools.chain.from_iterable(groups), strict=True)
+        ]
         verdicts: Sequence[Verdict | None] = [None] * len(responses)
         if request.is_graded:
             verdicts = await self._engine.grade(self._problem, responses)
@@ -206,12 +217,6 @@ class PromptRollout:
                 origins, responses, verdicts, leaks, strict=True
             )
         ]
-
-    def _with_prefill(self, branch: _Branch, response: Response) -> Response:
-        """Return the response with the beginning that its prompt already contains."""
-        if not branch.prompt.prefill:
-            return response
-        return replace(response, text=branch.prompt.prefill + response.text)
 
     async def _responses(
         self, request: Sample, branches: Sequence[_Branch], rows: range
@@ -268,15 +273,6 @@ class PromptRollout:
 
     # -- the outcome ----------------------------------------------------------------------------
 
-    def _outcome(self, uid: str, train: Train, written: HintResult) -> Outcome:
-        record = self._record(uid, train, written)
-        settings, sample = self._settings.samples, b""
-        if settings.prompts_per_step:
-            rewards = {row.place: row.reward for row in train.rows}
-            sample = pack_sample(self._problem, self._rounds, rewards, settings.text_bytes)
-        rows = tuple(self._trained_row(row, uid) for row in train.rows)
-        return Outcome(rows, record, sample)
-
     def _record(self, uid: str, train: Train, written: HintResult) -> PromptRecord:
         # Rows without weight and KL are for the critic only. Where nothing trains, all rows count.
         with_signal = tuple(row for row in train.rows if row.weight or row.kl_coef)
@@ -315,14 +311,15 @@ class PromptRollout:
         prompt_ids_T = turn.prompt_ids_T
         if self._settings.conditioning == "unhinted" and self._level(row) and not turn.parent:
             prompt_ids_T = self._engine.render(self._problem.messages)
-        conversation = conversation_to(self._rounds, row.place)
+        first, *later = conversation_to(self._rounds, row.place)
+        earlier = [turn for each in self._rounds[: first.round] for turn in each.turns]
         credit = CreditRow(
             problem_id=self._problem.id,
             prompt_uid=uid,
             group=row.group,
             role=self._rounds[row.place.round].request.role,
-            turn=len(conversation) - 1,
-            session=self._session(conversation[0]),
+            turn=len(later),
+            session=first.turn + sum(not turn.parent for turn in earlier),
             reward=row.reward,
             kl_coef=row.kl_coef,
             weight=row.weight,
@@ -330,11 +327,6 @@ class PromptRollout:
             facts=row.facts,
         )
         return PublishedRow(prompt_ids_T, turn, credit)
-
-    def _session(self, first: Place) -> int:
-        """Return ``CreditRow.session``: the index of a first turn among those of the rollout."""
-        earlier = self._rounds[: first.round]
-        return first.turn + sum(not turn.parent for each in earlier for turn in each.turns)
 
     def _level(self, row: Row) -> int:
         return self._rounds[row.place.round].level

@@ -41,12 +41,11 @@ class RolloutSeeds:
         """Return the seed of a request that follows ``rounds``, for the problem or for a parent."""
         if parent:
             return self.at(request.level, request.prompt.kind, len(rounds), *parent)
-        before = [each for each in rounds if _is_done_with_its_seeds(each)]
-        return self.of_level(request.level, sum(each.level == request.level for each in before))
-
-
-def _is_done_with_its_seeds(done: Round) -> bool:
-    """Return whether a later group at the same level needs other seeds."""
-    # A probe that was not completed leaves its seeds to the whole group, which begins alike.
-    is_short_probe = done.request.is_probe and not done.is_whole
-    return done.has_responses and done.request.parents is None and not is_short_probe
+        alike = [
+            each
+            for each in rounds
+            if each.level == request.level and each.has_responses and each.request.parents is None
+        ]
+        # A probe that was not completed leaves its seeds to the whole group, which begins alike.
+        num_before = sum(each.is_whole or not each.request.is_probe for each in alike)
+        return self.of_level(request.level, num_before)

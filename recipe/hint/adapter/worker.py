@@ -70,7 +70,9 @@ class HintWorker(_WorkerTQ):
         except (Exception, asyncio.CancelledError) as error:
             logger.exception("problem %s failed", name)
             message = f"problem {name}: {type(error).__name__}: {error}"[:2000]
-            tags = {"error": message, "is_fatal": _is_fatal(error)}
+            names = {type(error).__name__, type(getattr(error, "cause", None)).__name__}
+            is_fatal = isinstance(error, _FATAL) or bool(names & _FATAL_NAMES)
+            tags = {"error": message, "is_fatal": is_fatal}
             await store.mark([prompt["uid"]], partition, "failure", **tags)
 
     async def roll_out(
@@ -102,8 +104,3 @@ class HintManager(AgentLoopManagerTQ):
         """
         super().generate_sequences(prompts)
         self.agent_loop_workers.append(self.agent_loop_workers.pop(0))
-
-
-def _is_fatal(error: BaseException) -> bool:
-    names = {type(error).__name__, type(getattr(error, "cause", None)).__name__}
-    return isinstance(error, _FATAL) or bool(names & _FATAL_NAMES)

@@ -102,16 +102,13 @@ def _spans(text: str) -> Iterator[tuple[int, int]]:
     place = 0
     while match := _ATOM.search(text, place):
         start, end = match.span()
-        if match["dollar"] and _is_price(text, start, end):
-            end = start
+        if match["dollar"]:
+            # The first of two dollar signs opens no formula where the second one stands before a
+            # digit ("$5 and $6") or looks like an opening: white space before it and none after it.
+            after = text[end : end + 1]
+            is_spaced = text[end - 2].isspace() and not text[start + 1].isspace()
+            if after.isdigit() or (is_spaced and _BEGINS_FORMULA.match(after)):
+                end = start
         if end > start + 1:
             yield start, end
         place = max(end, start + 1)
-
-
-def _is_price(text: str, start: int, end: int) -> bool:
-    # The first of two dollar signs opens no formula where the second one stands before a digit
-    # ("$5 and $6") or looks like an opening: white space before it and none after it.
-    after = text[end : end + 1]
-    is_spaced = text[end - 2].isspace() and not text[start + 1].isspace()
-    return after.isdigit() or bool(is_spaced and _BEGINS_FORMULA.match(after))

@@ -51,7 +51,8 @@ def parse_hint_levels(text: str, max_level: int = 3) -> tuple[str, ...] | str:
     has no end).
     """
     body = text.rpartition("</think>")[2][-_MAX_CHARS:]
-    hidden = _hidden(body)
+    hidden = re.sub(f"[{_BACKSLASH}{_DOUBLE}{_SINGLE}]", "\ufffd", body)
+    hidden = _ESCAPED.sub(lambda each: _HIDDEN.get(each[0], _BACKSLASH * len(each[0])), hidden)
     starts = [match.start() for match in _OBJECT.finditer(hidden)][-_MAX_OBJECTS:]
     if not starts:
         return f"no_object: {body.strip()[:_EXCERPT_CHARS]}"
@@ -63,11 +64,6 @@ def parse_hint_levels(text: str, max_level: int = 3) -> tuple[str, ...] | str:
         if not failure and any(map(_LEVEL.fullmatch, found)):
             failure = f"{reason}: {_shown(hidden[start:])[:_EXCERPT_CHARS]}"
     return failure or f"missing_level: {_shown(hidden[starts[-1] :])[:_EXCERPT_CHARS]}"
-
-
-def _hidden(text: str) -> str:
-    text = re.sub(f"[{_BACKSLASH}{_DOUBLE}{_SINGLE}]", "\ufffd", text)
-    return _ESCAPED.sub(lambda match: _HIDDEN.get(match[0], _BACKSLASH * len(match[0])), text)
 
 
 def _shown(text: str) -> str:

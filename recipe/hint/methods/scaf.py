@@ -65,14 +65,10 @@ class Scaf(Method):
         """Escalate until a hint works; a failed verifier ends the search."""
         group, last = rounds[0], rounds[-1]
         if last.is_solved and last is not group:
-            return self._inject(rounds)
+            # The first right response replaces the last row of the group, all of which failed.
+            right = next(turn for turn, each in enumerate(last.accuracies_G) if each > 0)
+            own = self.train_round(rounds, 0).rows[:-1]
+            return Train((*own, self.row(rounds, Place(len(rounds) - 1, right))))
         if self.ends_escalation(last):
             return self.train_round(rounds, 0)
         return Sample(Hinted(last.level + 1), n=self.settings.rollouts)
-
-    def _inject(self, rounds: Sequence[Round]) -> Train:
-        """Replace the last row of the group, all of which failed, by the first right response."""
-        escalated = len(rounds) - 1
-        right = next(row for row, each in enumerate(rounds[-1].accuracies_G) if each > 0)
-        own = self.train_round(rounds, 0).rows[:-1]
-        return Train((*own, self.row(rounds, Place(escalated, right))))
