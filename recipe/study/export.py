@@ -49,11 +49,16 @@ def export_model(checkpoint: str | Path, target: Path, dtype: str) -> None:
         told = "is not a checkpoint; give a folder checkpoints/global_step_N of a run"
         raise ConfigError(f"{checkpoint} {told}")
     check_undamaged(folder)
+    write_whole_model(folder / "actor", target, dtype)
+
+
+def write_whole_model(parts: Path, target: Path, dtype: str) -> None:
+    """Write what verl saved of a trainer as a model, whole or not at all."""
     draft = target.with_name(f".{target.name}.draft")
     shutil.rmtree(draft, ignore_errors=True)  # of a killed command, as large as a model
     draft.parent.mkdir(parents=True, exist_ok=True)
     try:
-        write_model(folder / "actor", draft, dtype)
+        write_model(parts, draft, dtype)
         move_whole(draft, target)
     finally:
         shutil.rmtree(draft, ignore_errors=True)

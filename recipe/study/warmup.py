@@ -1,0 +1,149 @@
+"""Warm a model up on worked solutions: main_warmup.py [NAME=VALUE ...].
+
+Supervised fine-tuning by verl's own trainer, for a model that does not answer in the format yet,
+nor use or write hints. The settings are main_hint.py's, with warmup.* for the warm-up: verl's own,
+such as warmup.trainer.total_training_steps, and which rows are made of data.train_files. The model
+is in warmup.output/model. After an interruption run the same command again (docs/warmup.md).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from omegaconf import DictConfig, OmegaConf
+
+from recipe.hint.main_hint import run_command
+from recipe.hint.methods import METHODS
+from recipe.hint.settings import read_texts, settings_of
+from recipe.problems.columns import write_table
+from recipe.run.checkpoints import step_folder
+from recipe.run.children import GRACE_S, deferred_signals, end_child, pause, start_child
+from recipe.run.config import check
+from recipe.run.errors import HintError
+from recipe.run.paths import TRAIN, make_absolute
+from recipe.run.run_folder import RunFolder, read_rows
+from recipe.run.whole_file import claimed, file_sha256, write_whole
+from recipe.study.export import write_whole_model
+from recipe.study.warmup_rows import RowMaker
+
+
+class TokenRows:
+    """The rows as verl's trainer takes them."""
+
+    def __init__(self, parquet_files: str, **_verl: Any) -> None:
+        self._table = pq.read_table(parquet_files, columns=["input_ids", "loss_mask"])
+
+    def __len__(self) -> int:
+        return len(self._table)
+
+    def __getitem__(self, index: int) -> dict[str, Any]:
+        import torch
+
+        [row] = self._table.slice(index, 1).to_pylist()
+        found = {name: torch.tensor(values) for name, values in row.items()}
+        return found | {"position_ids": torch.arange(len(row["input_ids"]))}
+
+
+def write_token_rows(config: DictConfig, target: Path) -> int:
+    """Write all rows, count on the console what is left out, and return their number."""
+    from recipe.hint.adapter.preflight.inputs import load_model, read_files
+    from recipe.hint.adapter.rewards import build_grader
+
+    settings, renderer = settings_of(config), load_model(config).renderer
+    problems = [each for file in read_files(config, TRAIN) for each in file.problems]
+    style, texts = settings.style or METHODS[config.trainer.method].style, read_texts(settings)
+    limit, counts, rows = config.warmup.data.max_length, Counter[str](), list[dict[str, Any]]()
+    with build_grader(settings.verify, config) as grader:
+        own = texts, style, grader.grade_many, config.data.seed
+        made = asyncio.run(RowMaker(config.warmup.shares, *own).rows_of_all(problems))
+    for name, (asked, response) in (each for found in made for each in found.items()):
+        prompt = [*renderer.render(asked)] if asked else []
+        learned = renderer.response(response) if asked else []
+        is_short = len(prompt) + len(learned) <= limit
+        counts[name if is_short else f"above warmup.data.max_length={limit}"] += 1
+        if asked and is_short:  # the loss is on the response and the end of its turn
+            mask = [0] * len(prompt) + [1] * len(learned)
+            rows.append({"kind": name, "input_ids": prompt + learned, "loss_mask": mask})
+    listed = ", ".join(f"{count} {name}" for name, count in sorted(counts.items()))
+    print(f"rows      {len(rows)} of {len(problems)} problems: {listed}", flush=True)
+    check(rows, f"no problem of {TRAIN} gives a row")
+    write_table(pa.Table.from_pylist(rows), target)
+    return len(rows)
+
+
+def check_and_warm_up(config: DictConfig) -> None:
+    """Make the rows, train on them and write the model, as far as that is not done yet."""
+    make_absolute(config)
+    OmegaConf.resolve(config)
+    root, own = Path(config.warmup.output).absolute(), config.warmup
+    folder, rows, model = RunFolder(root), root / "rows.parquet", root / "model"
+    folder.create()
+    with deferred_signals(), claimed(root / ".lock", wait_s=GRACE_S) as lock:
+        per_epoch = write_token_rows(config, rows) // own.data.train_batch_size
+        check(
+            per_epoch, f"warmup.data.train_batch_size={own.data.train_batch_size} is above the rows"
+        )
+        total = own.trainer.total_training_steps or per_epoch * own.trainer.total_epochs
+        print(f"steps     {total}, {total / per_epoch:.1f} epochs", flush=True)
+        own.trainer.total_training_steps, own.trainer.total_epochs = total, total // per_epoch + 1
+        own.trainer.experiment_name = file_sha256(rows)
+        own.data.train_files, own.trainer.default_local_dir = str(rows), str(root / "checkpoints")
+        text, path = OmegaConf.to_yaml(own), root / "verl.yaml"
+        is_same = not path.exists() or path.read_text("utf-8") == text
+        check(is_same, f"{path} is of other settings or rows; give those, or another warmup.output")
+        if not (config.preflight_only or model.exists()):
+            write_whole(path, text)
+            if _saved_step(root) < total:
+                _train(own, folder, lock)
+            dtype = "fp32" if config.actor_rollout_ref.rollout.dtype == "float32" else "bf16"
+            write_whole_model(step_folder(root / "checkpoints", total), model, dtype)
+            shutil.rmtree(root / "checkpoints")
+    print("checked" if config.preflight_only else f"done: {model}", flush=True)
+
+
+def _saved_step(root: Path) -> int:
+    # verl writes the file when a checkpoint is whole, and goes on from there.
+    path = root / "checkpoints" / "latest_checkpointed_iteration.txt"
+    return int(path.read_text("utf-8")) if path.exists() else 0
+
+
+def _train(own: DictConfig, folder: RunFolder, lock: int) -> None:
+    """Run verl's trainer to its end, and show and keep the loss of each step."""
+    folder.begin_after(_saved_step(folder.root))
+    losses, log_path, code, seen = folder.logs / "losses.jsonl", folder.logs / "verl.log", None, 0
+    losses.unlink(missing_ok=True)  # verl begins it anew
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
+    command += [f"--nproc-per-node={own.trainer.n_gpus_per_node}", "-m", "verl.trainer.sft_trainer"]
+    command += [f"--config-path={folder.root}", "--config-name=verl", "hydra.run.dir=."]
+    env = {**os.environ, "VERL_FILE_LOGGER_PATH": str(losses)}
+    with open(log_path, "a", encoding="utf-8") as log:
+        child = start_child(command, env=env, log=log, pass_fds=(lock,), cwd=folder.logs)
+    try:
+        while code is None:
+            pause(0.2)
+            code = child.poll()
+            for row in [*read_rows(losses)][seen:]:
+                seen, data = seen + 1, row["data"]
+                folder.append_metrics(row["step"], data)
+                told = f"loss {data['train/loss']:.4f}  {data['train/global_tokens']} tokens"
+                print(f"step {row['step']}/{own.trainer.total_training_steps}  {told}", flush=True)
+    finally:
+        end_child(child)
+    if code:
+        raise HintError(f"verl's trainer ended with exit code {code}; {log_path} says why")
+
+
+def main() -> None:
+    """Run the command; the exit code is 0 only when the model is written."""
+    if {"-h", "--help"} & {*sys.argv}:
+        print(__doc__)
+    else:
+        run_command(["+warmup=verl", *sys.argv[1:]], check_and_warm_up, runs_here=False)
