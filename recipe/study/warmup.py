@@ -9,7 +9,6 @@ is in warmup.output/model. After an interruption run the same command again (doc
 from __future__ import annotations
 
 import asyncio
-import os
 import shutil
 import sys
 from collections import Counter
@@ -21,13 +20,12 @@ import pyarrow.parquet as pq
 from omegaconf import DictConfig, OmegaConf
 
 from recipe.hint.main_hint import run_command
-from recipe.hint.methods import METHODS
+from recipe.hint.methods import get_method
 from recipe.hint.settings import read_texts, settings_of
 from recipe.problems.columns import write_table
 from recipe.run.checkpoints import step_folder
-from recipe.run.children import GRACE_S, deferred_signals, end_child, pause, start_child
+from recipe.run.children import GRACE_S, deferred_signals, run_child
 from recipe.run.config import check
-from recipe.run.errors import HintError
 from recipe.run.paths import TRAIN, make_absolute
 from recipe.run.run_folder import RunFolder, read_rows
 from recipe.run.whole_file import claimed, file_sha256, write_whole
@@ -59,7 +57,7 @@ def write_token_rows(config: DictConfig, target: Path) -> int:
 
     settings, renderer = settings_of(config), load_model(config).renderer
     problems = [each for file in read_files(config, TRAIN) for each in file.problems]
-    style, texts = settings.style or METHODS[config.trainer.method].style, read_texts(settings)
+    style, texts = settings.style or get_method(config.trainer.method).style, read_texts(settings)
     limit, counts, rows = config.warmup.data.max_length, Counter[str](), list[dict[str, Any]]()
     with build_grader(settings.verify, config) as grader:
         own = texts, style, grader.grade_many, config.data.seed
@@ -81,16 +79,18 @@ def write_token_rows(config: DictConfig, target: Path) -> int:
 
 def check_and_warm_up(config: DictConfig) -> None:
     """Make the rows, train on them and write the model, as far as that is not done yet."""
+    from recipe.hint.adapter.preflight.inputs import MODEL, check_given
+
+    check_given(config, (MODEL, TRAIN))
     make_absolute(config)
     OmegaConf.resolve(config)
     root, own = Path(config.warmup.output).absolute(), config.warmup
     folder, rows, model = RunFolder(root), root / "rows.parquet", root / "model"
     folder.create()
     with deferred_signals(), claimed(root / ".lock", wait_s=GRACE_S) as lock:
-        per_epoch = write_token_rows(config, rows) // own.data.train_batch_size
-        check(
-            per_epoch, f"warmup.data.train_batch_size={own.data.train_batch_size} is above the rows"
-        )
+        batch = own.data.train_batch_size
+        per_epoch = write_token_rows(config, rows) // batch
+        check(per_epoch, f"warmup.data.train_batch_size={batch} is above the number of rows")
         total = own.trainer.total_training_steps or per_epoch * own.trainer.total_epochs
         print(f"steps     {total}, {total / per_epoch:.1f} epochs", flush=True)
         own.trainer.total_training_steps, own.trainer.total_epochs = total, total // per_epoch + 1
@@ -118,27 +118,25 @@ def _saved_step(root: Path) -> int:
 def _train(own: DictConfig, folder: RunFolder, lock: int) -> None:
     """Run verl's trainer to its end, and show and keep the loss of each step."""
     folder.begin_after(_saved_step(folder.root))
-    losses, log_path, code, seen = folder.logs / "losses.jsonl", folder.logs / "verl.log", None, 0
+    losses, log_path, shown = folder.logs / "losses.jsonl", folder.logs / "verl.log", list[int]()
     losses.unlink(missing_ok=True)  # verl begins it anew
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
     command += [f"--nproc-per-node={own.trainer.n_gpus_per_node}", "-m", "verl.trainer.sft_trainer"]
     command += [f"--config-path={folder.root}", "--config-name=verl", "hydra.run.dir=."]
-    env = {**os.environ, "VERL_FILE_LOGGER_PATH": str(losses)}
+
+    def show() -> None:
+        for row in [*read_rows(losses)][len(shown) :]:
+            shown.append(row["step"])
+            folder.append_metrics(row["step"], row["data"])
+            told = "loss {train/loss:.4f}  {train/global_tokens} tokens".format_map(row["data"])
+            print(f"step {row['step']}/{own.trainer.total_training_steps}  {told}", flush=True)
+
     with open(log_path, "a", encoding="utf-8") as log:
-        child = start_child(command, env=env, log=log, pass_fds=(lock,), cwd=folder.logs)
-    try:
-        while code is None:
-            pause(0.2)
-            code = child.poll()
-            for row in [*read_rows(losses)][seen:]:
-                seen, data = seen + 1, row["data"]
-                folder.append_metrics(row["step"], data)
-                told = f"loss {data['train/loss']:.4f}  {data['train/global_tokens']} tokens"
-                print(f"step {row['step']}/{own.trainer.total_training_steps}  {told}", flush=True)
-    finally:
-        end_child(child)
-    if code:
-        raise HintError(f"verl's trainer ended with exit code {code}; {log_path} says why")
+        env = {"VERL_FILE_LOGGER_PATH": str(losses)}
+        options = {"env": env, "log": log, "pass_fds": (lock,), "cwd": folder.logs}
+        code = run_child(command, show, **options)
+    show()
+    check(code == 0, f"verl's trainer ended with exit code {code}; {log_path} says why")
 
 
 def main() -> None:

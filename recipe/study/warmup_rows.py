@@ -13,7 +13,7 @@ from recipe.hint.hints.self_generated import hint_request
 from recipe.hint.hints.solution_levels import solution_levels
 from recipe.hint.prompt import Message, Style, Texts, with_hint
 from recipe.problems.schema import Problem
-from recipe.verify.answer import formats_asked_for
+from recipe.verify.formats import formats_asked_for
 from recipe.verify.schema import Item, Verdict
 
 KINDS = ("solve", "hinted", "write")
