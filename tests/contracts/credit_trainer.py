@@ -15,7 +15,8 @@ from verl.utils import tensordict_utils as tu
 from recipe.hint.adapter import store
 from recipe.hint.adapter.credit import CreditMixin
 from recipe.hint.adapter.models import ask_for_models
-from recipe.hint.methods.score import Score, ScoreSettings
+from recipe.hint.methods.dialogue import SolverSettings
+from recipe.hint.methods.score import Score
 from recipe.hint.prompt import Texts
 from recipe.hint.rollout import PromptRollout, RolloutParts
 from recipe.hint.schema import ProblemState, Response
@@ -140,7 +141,7 @@ def filled(monkeypatch, method, rights, *, k1=0.0):
 
 
 def score(**settings):
-    return Score(settings=ScoreSettings(stage1_steps=0, **settings))
+    return Score(settings=SolverSettings(stage1_steps=0, **settings))
 
 
 def advantages(queue, keys):

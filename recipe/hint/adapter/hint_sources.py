@@ -27,7 +27,9 @@ def parts_of_training(
 ) -> RolloutParts:
     """Return the parts of a training rollout, which `main_ask.py` uses too."""
     texts, method = read_texts(settings), build_method(config.trainer, settings)
-    source = guarded_source(settings, texts, method, grader=grader)
+    source = build_source(settings, texts, method)
+    if source is not None:
+        source = LeakGuard(source, settings.leak_policy, graded_equal(grader.grade_many))
     return _parts(config, settings, engine, method, source, config.actor_rollout_ref.rollout)
 
 
@@ -55,16 +57,8 @@ def _parts(
     return RolloutParts(method, source, engine, settings, texts, teacher)
 
 
-def guarded_source(
-    settings: HintSettings, texts: Texts, method: Method, *, grader: Any
-) -> HintSource | None:
-    """Return the method's source of hints behind the leak guard; ``None`` if it uses none."""
-    source = build_source(settings, texts, method)
-    return source and LeakGuard(source, settings.leak_policy, graded_equal(grader.grade_many))
-
-
 def build_source(settings: HintSettings, texts: Texts, method: Method) -> HintSource | None:
-    """Return the same without the guard."""
+    """Return the method's source of hints, without the leak guard; ``None`` if it uses none."""
     if not method.uses_hints:
         return None
     name, levels = settings.source or method.source, settings.max_level

@@ -1,18 +1,6 @@
 """SCoRe: learn in two stages to revise a first attempt."""
 
-from __future__ import annotations
-
-from dataclasses import dataclass
-from typing import ClassVar
-
 from recipe.hint.methods.dialogue import Dialogue, SolverSettings
-
-
-@dataclass(frozen=True)
-class ScoreSettings(SolverSettings):
-    """As the paper's for mathematics."""
-
-    node: ClassVar[str] = "hint.score"
 
 
 class Score(Dialogue):
@@ -22,5 +10,5 @@ class Score(Dialogue):
     docs/lab/deviations.md#score.
     """
 
-    settings_cls = ScoreSettings
-    settings_node = ScoreSettings.node
+    settings_cls = SolverSettings
+    settings_node = SolverSettings.node

@@ -1,18 +1,6 @@
 """RL-guided SCoRe: a guide reads the first attempt and says what to look at again."""
 
-from __future__ import annotations
-
-from dataclasses import dataclass
-from typing import ClassVar
-
 from recipe.hint.methods.dialogue import Dialogue, GuideSettings
-
-
-@dataclass(frozen=True)
-class ScoreGuidedSettings(GuideSettings):
-    """A guide beside SCoRe's two stages."""
-
-    node: ClassVar[str] = "hint.score_guided"
 
 
 class ScoreGuided(Dialogue):
@@ -23,5 +11,5 @@ class ScoreGuided(Dialogue):
     (docs/methods/score-guided.md). Deviations: docs/lab/deviations.md#score-guided.
     """
 
-    settings_cls = ScoreGuidedSettings
-    settings_node = ScoreGuidedSettings.node
+    settings_cls = GuideSettings
+    settings_node = GuideSettings.node

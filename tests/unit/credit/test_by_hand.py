@@ -17,13 +17,18 @@ from recipe.hint.credit.archer import (
 )
 from recipe.hint.credit.base import Credit, TokenStats, credit_metrics
 from recipe.hint.credit.baselines import grpo_advantages, leave_one_out, minus_baseline
-from recipe.hint.credit.dialogue import GUIDE_TURN, PARENT_TURN
 from recipe.hint.credit.rows import DROPPED
 from recipe.hint.methods.archer import Archer, ArcherSettings
-from recipe.hint.methods.dialogue import progress_reward
+from recipe.hint.methods.dialogue import (
+    GUIDE_TURN,
+    PARENT_TURN,
+    GuideSettings,
+    SolverSettings,
+    progress_reward,
+)
 from recipe.hint.methods.mlmt import Mlmt, MlmtSettings
-from recipe.hint.methods.score import Score, ScoreSettings
-from recipe.hint.methods.score_guided import ScoreGuided, ScoreGuidedSettings
+from recipe.hint.methods.score import Score
+from recipe.hint.methods.score_guided import ScoreGuided
 from recipe.run.errors import ConfigError
 
 # -- baselines ------------------------------------------------------------------------------------
@@ -155,16 +160,16 @@ def test_a_feedback_earns_the_mean_value_of_the_states_that_it_leads_to():
 
 
 def test_limits_of_stages_and_phases_are_included():
-    Score(settings=ScoreSettings(stage1_steps=10)).check_steps(10)
+    Score(settings=SolverSettings(stage1_steps=10)).check_steps(10)
     Mlmt(settings=MlmtSettings(stage1_steps=2, t_low=2, t_high=1)).check_steps(9)
     with pytest.raises(ConfigError, match="stage1_steps"):
-        Score(settings=ScoreSettings(stage1_steps=11)).check_steps(10)
+        Score(settings=SolverSettings(stage1_steps=11)).check_steps(10)
 
 
 def test_the_waiting_role_is_shown_to_the_critic_and_no_reference_serves_nobody():
     phases = {"t_low": 1, "t_high": 1, "value_bonus": 0.5}
     assert Mlmt(settings=MlmtSettings(**phases)).needs.critic_rows
-    frozen = ScoreGuidedSettings(stage1_steps=0, train_solver=False, guide_kl_coef=0.0)
+    frozen = GuideSettings(stage1_steps=0, train_solver=False, guide_kl_coef=0.0)
     assert not ScoreGuided(settings=frozen).needs.reference
 
 

@@ -20,8 +20,9 @@ from enumerated import (
 )
 from updates import is_ascended, largest_difference, own_update
 
+from recipe.hint.methods.dialogue import GuideSettings
 from recipe.hint.methods.mlmt import Mlmt, MlmtSettings
-from recipe.hint.methods.score_guided import ScoreGuided, ScoreGuidedSettings
+from recipe.hint.methods.score_guided import ScoreGuided
 from recipe.hint.schema import ProblemState
 
 STAGE1, STAGE2 = ProblemState(step=1), ProblemState(step=9)
@@ -30,7 +31,7 @@ WITHOUT_CRITIC = {"baseline": "leave_one_out", "value_bonus": 0.0, "value_grad":
 
 
 def guided(**settings):
-    return ScoreGuided(settings=ScoreGuidedSettings(stage1_steps=1, **settings))
+    return ScoreGuided(settings=GuideSettings(stage1_steps=1, **settings))
 
 
 def mlmt(**settings):

@@ -17,7 +17,8 @@ from updates import (
     own_update,
 )
 
-from recipe.hint.methods.score import Score, ScoreSettings
+from recipe.hint.methods.dialogue import SolverSettings
+from recipe.hint.methods.score import Score
 from recipe.hint.schema import ProblemState
 
 G = 2
@@ -25,7 +26,7 @@ STAGE1, STAGE2 = ProblemState(step=1), ProblemState(step=9)
 
 
 def score(**settings):
-    return Score(settings=ScoreSettings(stage1_steps=1, **settings))
+    return Score(settings=SolverSettings(stage1_steps=1, **settings))
 
 
 # -- SCoRe ----------------------------------------------------------------------------------------

@@ -6,9 +6,9 @@ import pytest
 from talks import GUIDE, TurnEngine, play
 
 from recipe.hint.adapter import store
-from recipe.hint.credit.dialogue import PARENT_TURN
+from recipe.hint.methods.dialogue import PARENT_TURN, GuideSettings
 from recipe.hint.methods.mlmt import Mlmt, MlmtSettings
-from recipe.hint.methods.score_guided import ScoreGuided, ScoreGuidedSettings
+from recipe.hint.methods.score_guided import ScoreGuided
 from recipe.hint.schema import ProblemState, Response
 from recipe.hint.turns import Place, Round, Sample, Turn
 from recipe.problems.schema import Problem
@@ -21,7 +21,7 @@ RIGHT = Verdict(1.0, "correct", "2")
 
 
 def guided(**settings):
-    return ScoreGuided(settings=ScoreGuidedSettings(stage1_steps=STAGE1, **settings))
+    return ScoreGuided(settings=GuideSettings(stage1_steps=STAGE1, **settings))
 
 
 def mlmt(**settings):
@@ -280,8 +280,8 @@ def test_by_default_the_guide_earns_the_critics_value_too_where_it_predicts_the_
 
 def test_a_stage_of_a_solver_that_does_not_train_may_be_longer_than_the_run():
     with pytest.raises(ConfigError, match="stage1_steps=250 leaves no step of the run.s 100"):
-        ScoreGuided(settings=ScoreGuidedSettings()).check_steps(100)
-    ScoreGuided(settings=ScoreGuidedSettings(train_solver=False)).check_steps(100)
+        ScoreGuided(settings=GuideSettings()).check_steps(100)
+    ScoreGuided(settings=GuideSettings(train_solver=False)).check_steps(100)
 
 
 def test_a_refinement_names_the_feedback_that_it_follows():

@@ -13,18 +13,19 @@ from verl.utils import tensordict_utils as tu
 from recipe.hint.adapter import store
 from recipe.hint.methods.archer import Archer, ArcherSettings
 from recipe.hint.methods.base import Method
-from recipe.hint.methods.score import Score, ScoreSettings
-from recipe.hint.methods.score_guided import ScoreGuided, ScoreGuidedSettings
+from recipe.hint.methods.dialogue import GuideSettings, SolverSettings
+from recipe.hint.methods.score import Score
+from recipe.hint.methods.score_guided import ScoreGuided
 from recipe.hint.metrics import step_metrics
 from recipe.hint.turns import FollowUp, Place, Row, Sample, Train
 
 G = 2
-GUIDE_ALONE = ScoreGuidedSettings(stage1_steps=0, train_solver=False)
+GUIDE_ALONE = GuideSettings(stage1_steps=0, train_solver=False)
 
 
 def two_turns():
     """r2 + (r2 - r1) for the revision."""
-    return Score(settings=ScoreSettings(stage1_steps=0, alpha=1.0))
+    return Score(settings=SolverSettings(stage1_steps=0, alpha=1.0))
 
 
 def test_every_prompt_is_rendered_once(monkeypatch):

@@ -7,9 +7,10 @@ import pytest
 from talks import TurnEngine, roll_out
 
 from recipe.hint import main_prepare
+from recipe.hint.methods.dialogue import GuideSettings, SolverSettings
 from recipe.hint.methods.mlmt import Mlmt, MlmtSettings
-from recipe.hint.methods.score import Score, ScoreSettings
-from recipe.hint.methods.score_guided import ScoreGuided, ScoreGuidedSettings
+from recipe.hint.methods.score import Score
+from recipe.hint.methods.score_guided import ScoreGuided
 from recipe.hint.schema import Response
 from recipe.problems.columns import read_problems
 from recipe.verify.grading import grade
@@ -60,8 +61,8 @@ class ProgramEngine(TurnEngine):
 
 
 METHODS = {
-    "score": (Score, ScoreSettings),
-    "score-guided": (ScoreGuided, ScoreGuidedSettings),
+    "score": (Score, SolverSettings),
+    "score-guided": (ScoreGuided, GuideSettings),
     "mlmt": (Mlmt, MlmtSettings),
 }
 ALL = pytest.mark.parametrize("name", METHODS)

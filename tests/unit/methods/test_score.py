@@ -5,14 +5,15 @@ from dataclasses import replace
 import pytest
 from talks import TurnEngine, play
 
-from recipe.hint.methods.score import Score, ScoreSettings
+from recipe.hint.methods.dialogue import SolverSettings
+from recipe.hint.methods.score import Score
 
 STAGE1 = 10
 REVISE = "Read your solution again"
 
 
 def score(**settings):
-    return Score(settings=ScoreSettings(stage1_steps=STAGE1, **settings))
+    return Score(settings=SolverSettings(stage1_steps=STAGE1, **settings))
 
 
 def talk(right, *, step=STAGE1 + 1, method=None, **more):

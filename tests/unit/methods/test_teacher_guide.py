@@ -10,8 +10,9 @@ from talks import GUIDE, TurnEngine
 
 from recipe.hint.adapter import store
 from recipe.hint.conversations import mean_facts
+from recipe.hint.methods.dialogue import GuideSettings
 from recipe.hint.methods.mlmt import Mlmt, MlmtSettings
-from recipe.hint.methods.score_guided import ScoreGuided, ScoreGuidedSettings
+from recipe.hint.methods.score_guided import ScoreGuided
 from recipe.hint.prompt import Texts
 from recipe.hint.reward_tracker import RewardTracker
 from recipe.hint.rollout import PromptRollout, RolloutParts
@@ -21,7 +22,7 @@ from recipe.run.errors import ConfigError, TeacherSilentError
 from recipe.verify.schema import Verdict
 
 LOOK = "Look at line 2."
-METHODS = {"score-guided": (ScoreGuided, ScoreGuidedSettings), "mlmt": (Mlmt, MlmtSettings)}
+METHODS = {"score-guided": (ScoreGuided, GuideSettings), "mlmt": (Mlmt, MlmtSettings)}
 ALL = pytest.mark.parametrize("name", METHODS)
 FROZEN = {"guide": "teacher", "train_guide": False, "guide_max_tokens": 32}
 
@@ -238,7 +239,7 @@ def test_of_a_solver_that_gives_nothing_the_prompt_fails_with_the_reason(tmp_pat
 @pytest.mark.parametrize("role", ["guide", "solver"])
 def test_a_teacher_that_would_train_is_refused(role):
     with pytest.raises(ConfigError, match=f"{role}=teacher needs .*train_{role}=false"):
-        ScoreGuidedSettings(**{role: "teacher"})
+        GuideSettings(**{role: "teacher"})
 
 
 def test_the_teachers_settings_are_read_where_it_guides_and_nowhere_else():
