@@ -56,7 +56,7 @@ def draw_records(
             skipped[f"{where}{type(error).__name__}: {one_line(error, 80)}"] += 1
             continue
         is_maths = is_maths and made.pop("is_number")
-        template, problem = template or made.pop("template"), made["problem"]
+        template, problem = made.pop("template") or template, made["problem"]
         digest = hashlib.sha256((template or problem).encode()).digest()
         if len(records) < num and (digest[0] % 5 == 0) == (split == "test"):
             own = {"name": name, "config": repr(options), "entry": made.pop("entry")}
