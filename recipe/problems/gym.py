@@ -8,6 +8,7 @@ library's score. A fifth of its templates, or of its problems where it has none,
 from __future__ import annotations
 
 import ast
+import contextlib
 import functools
 import hashlib
 import itertools
@@ -105,10 +106,9 @@ def _record(given: Mapping[str, Any], data_set: Any) -> Record:
 
 
 def _reads_back(value: Any) -> bool:
-    try:
+    with contextlib.suppress(ValueError, SyntaxError):
         return ast.literal_eval(repr(value)) == value
-    except (ValueError, SyntaxError):
-        return False
+    return False
 
 
 def _score(data_set: Any, entry: Mapping[str, Any], answer: str) -> float:
@@ -120,12 +120,10 @@ def _score(data_set: Any, entry: Mapping[str, Any], answer: str) -> float:
 
 def _is_number(answer: str, score: Any) -> bool:
     """Return whether an answer is one number, and no other near it is right as well."""
-    try:
+    with contextlib.suppress(InvalidOperation, ValueError):
         number = Decimal(answer)
-        near = number + Decimal((0, (1,), int(number.as_tuple().exponent) - 1))
-    except (InvalidOperation, ValueError):
-        return False
-    return score(str(near)) < 1
+        return score(str(number + Decimal((0, (1,), int(number.as_tuple().exponent) - 1)))) < 1
+    return False
 
 
 def _solution(metadata: Mapping[str, Any]) -> Iterator[str]:
@@ -153,14 +151,4 @@ def _chain(metadata: Mapping[str, Any]) -> Iterator[str]:
         yield f"{before} {sign} {term} = {total}"
 
 
-def _gcd(metadata: Mapping[str, Any]) -> Iterator[str]:
-    divisor, *others = metadata["numbers"]
-    for dividend in others:
-        while dividend:
-            quotient, rest = divmod(divisor, dividend)
-            yield f"{divisor} = {quotient} * {dividend} + {rest}"
-            divisor, dividend = dividend, rest
-    yield f"The last divisor, with rest 0, is {divisor}"
-
-
-_WORKED = {"leg_counting": _legs, "chain_sum": _chain, "decimal_chain_sum": _chain, "gcd": _gcd}
+_WORKED = {"leg_counting": _legs, "chain_sum": _chain, "decimal_chain_sum": _chain}

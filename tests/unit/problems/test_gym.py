@@ -26,9 +26,7 @@ def test_without_the_library_one_line_says_how_to_install_it(tmp_path, capsys, m
     assert not (tmp_path / "out.parquet").exists()
 
 
-@pytest.mark.parametrize(
-    "name", ["leg_counting", "chain_sum", "decimal_chain_sum", "gcd", "gsm_symbolic"]
-)
+@pytest.mark.parametrize("name", ["leg_counting", "chain_sum", "decimal_chain_sum", "gsm_symbolic"])
 def test_answers_that_are_numbers_are_mathematics_and_end_the_worked_solution(name):
     for row in rows_of(name).rows:
         assert row["reward_model"]["kind"] == "maths"
