@@ -36,7 +36,7 @@ _HOME = re.compile(r"(^|[\[,])~/")
 _NOT_THERE = re.compile(r"Could not override '([^']+)'|Key '([^']+)' is not in struct")
 _HELP = """\
 Train a language model with hint-guided reinforcement learning on verl, or evaluate one.
-usage: main_hint.py [hardware=NAME] [experiment=NAME] [NAME=VALUE ...]
+usage: hint train [hardware=NAME] [experiment=NAME] [NAME=VALUE ...]
 methods (trainer.method=NAME, docs/methods/):
 {methods}
 machines (hardware=NAME, configs/hardware/):
@@ -44,7 +44,8 @@ machines (hardware=NAME, configs/hardware/):
 experiments (experiment=NAME, configs/experiment/):
 {experiment}
 README.md has the settings that matter; recipe/hint/config/hint_trainer.yaml all, with comments.
---cfg job: the values now. --hydra-help: all options. Several runs: main_campaign.py."""
+--cfg job: the values now. --hydra-help: all options. Several runs: hint campaign.
+hint eval ... evaluates, hint check ... only checks; python recipe/hint/main_hint.py is hint train."""
 
 
 def given_settings(argv: Iterable[str]) -> dict[str, str]:
@@ -79,7 +80,7 @@ def choose_hardware(argv: list[str], has_gpu: bool) -> tuple[list[str], str]:
     if has_gpu or given_settings(argv).keys() & {"hardware", "experiment", "trainer.device"}:
         return argv, ""
     return ["hardware=laptop", *argv], (
-        "no GPU found and no hardware= given: running the laptop preset (configs/hardware/"
+        "no GPU found and no hardware= given: taking the laptop preset (configs/hardware/"
         "laptop.yaml), with the embedded model and problems where you name none"
     )
 

@@ -22,6 +22,7 @@ from recipe.hint.command import (
     split_command,
     translated,
 )
+from recipe.run.config import files_of
 from recipe.run.devices import has_gpu
 from recipe.run.ending import errors_in_one_line
 from recipe.run.errors import ConfigError
@@ -30,6 +31,29 @@ from recipe.run.errors import ConfigError
 def main() -> None:
     """Run the command; the exit code is 0 only when the run ended well."""
     run_command(sys.argv[1:], check_and_launch)
+
+
+def show_default_run() -> int:
+    """Print what would be trained without any setting, and how to start it; train nothing."""
+    run_command([], _show_run, runs_here=False)
+    return 2
+
+
+def _show_run(config: DictConfig) -> None:
+    from hydra.core.hydra_config import HydraConfig
+
+    rollout, steps = config.actor_rollout_ref.rollout, config.trainer.total_training_steps
+    preset = HydraConfig.get().runtime.choices.get("hardware")
+    told = {
+        "method": config.trainer.method,
+        "model": config.actor_rollout_ref.model.path,
+        "data": ", ".join(files_of(config, "data.train_files")),
+        "steps": f"{steps}, each of {config.data.train_batch_size} prompts x {rollout.n} responses",
+        "machine": preset and f"hardware={preset}",
+    }
+    print("nothing is started; without a setting this would train")
+    print("\n".join(f"  {name:8} {value or 'none given'}" for name, value in told.items()))
+    print("start it: hint train --yes; change it: hint train NAME=VALUE ...; hint train --help")
 
 
 def check_and_launch(config: DictConfig) -> None:

@@ -1,5 +1,7 @@
-"""The names that an installed package puts on the path."""
+"""The command that an installed package puts on the path, and its subcommands."""
 
+import ast
+import subprocess
 import sys
 import tomllib
 from importlib.metadata import EntryPoint
@@ -7,27 +9,80 @@ from pathlib import Path
 
 import pytest
 
+from recipe.hint.main import COMMANDS
+
 ROOT = Path(__file__).parents[2]
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+SCRIPTS = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["scripts"]
+HEAVY = ("torch", "hydra", "pandas", "ray", "numpy", "pydantic", "transformers")
 
 
-def test_every_runnable_file_has_one_name():
-    modules = [value.removesuffix(":main") for value in PROJECT["scripts"].values()]
-    files = [f"recipe.hint.{path.stem}" for path in (ROOT / "recipe/hint").glob("main_*.py")]
-    assert sorted(modules) == sorted(files)
+def run(*words, monkeypatch):
+    """The exit code of the installed command; it names itself by sys.argv."""
+    monkeypatch.setattr(sys, "argv", ["/somewhere/bin/hint", *words])
+    try:
+        return EntryPoint("hint", SCRIPTS["hint"], "console_scripts").load()() or 0
+    except SystemExit as ended:
+        return ended.code or 0
+
+
+def test_every_runnable_file_has_a_subcommand():
+    files = [path.stem.removeprefix("main_") for path in (ROOT / "recipe/hint").glob("main_*.py")]
+    assert {*files} == {file for file, *_ in COMMANDS.values()} and [*SCRIPTS] == ["hint"]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", PROJECT["scripts"])
-def test_each_name_explains_itself_by_that_name(name, monkeypatch, capsys):
-    monkeypatch.setattr(sys, "argv", [f"/somewhere/bin/{name}", "--help"])
-    script = EntryPoint(name, PROJECT["scripts"][name], "console_scripts")
-    main = script.load()
-    try:
-        code = main()
-    except SystemExit as ended:
-        code = ended.code
-    assert not code
+@pytest.mark.parametrize("name", COMMANDS)
+def test_each_subcommand_explains_itself_by_its_name(name, monkeypatch, capsys):
+    assert run(name, "--help", monkeypatch=monkeypatch) == 0
+    told = "train" if COMMANDS[name][0] == "hint" else name  # their arguments are settings
+    assert f"usage: hint {told}" in capsys.readouterr().out
+
+
+def test_the_help_has_a_line_for_each_and_neither_colours_in_a_pipe_nor_heavy_imports():
+    code = "import sys; from recipe.hint.main import main; main(); print([*sys.modules])"
+    command = [sys.executable, "-c", code, "--help"]
+    *lines, loaded = subprocess.run(
+        command, cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout.splitlines()
+    assert [line.split()[0] for line in lines if line.startswith("  ")] == [*COMMANDS]
+    assert not {*HEAVY} & {*ast.literal_eval(loaded)} and "\x1b" not in "".join(lines)
+
+
+@pytest.mark.parametrize(
+    ("word", "said"),
+    [
+        ("trian", "'trian' is no command; did you mean train?"),
+        ("xyz", "'xyz' is no command; `hint --help` lists them"),
+        ("a=1", "'a=1' is no command; settings go behind one, as in `hint train NAME=VALUE`"),
+    ],
+)
+def test_a_wrong_subcommand_names_the_near_one(word, said, monkeypatch, capsys):
+    assert run(word, monkeypatch=monkeypatch) == 2
+    assert capsys.readouterr().err == f"hint: {said}\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "settings"),
+    [
+        (["eval", "a=1"], ["a=1", "trainer.eval_only=true"]),
+        (["check", "a=1"], ["a=1", "preflight_only=true"]),
+        (["train", "a=1"], ["a=1"]),
+        (["train", "--yes"], []),
+    ],
+)
+def test_the_settings_of_a_subcommand_reach_the_file_behind_it(words, settings, monkeypatch):
+    given = []
+    monkeypatch.setattr("recipe.hint.main_hint.run_command", lambda argv, _: given.append(argv))
+    assert run(*words, monkeypatch=monkeypatch) == 0
+    assert given == [settings]
+
+
+@pytest.mark.slow
+def test_a_training_without_a_setting_is_shown_and_not_started(monkeypatch, capsys, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("recipe.hint.main_hint.has_gpu", lambda: False)
+    monkeypatch.setattr("recipe.hint.main_hint.os.environ", {**__import__("os").environ})
+    assert run("train", monkeypatch=monkeypatch) == 2
     said = capsys.readouterr().out
-    file = script.module.rpartition(".")[2] + ".py"  # of the two whose arguments are settings
-    assert f"usage: {name}" in said or f"{file} [" in said
+    assert "  steps    120, each of 16 prompts x 8 responses\n  machine  hardware=laptop\n" in said
+    assert "hint train --yes" in said and not [*tmp_path.iterdir()]
