@@ -45,7 +45,7 @@ experiments (experiment=NAME, configs/experiment/):
 {experiment}
 README.md has the settings that matter; recipe/hint/config/hint_trainer.yaml all, with comments.
 --cfg job: the values now. --hydra-help: all options. Several runs: hint campaign.
-hint eval ... evaluates, hint check ... only checks; python recipe/hint/main_hint.py is hint train."""
+hint eval ... evaluates, hint check ... only checks; recipe/hint/main_hint.py is hint train."""
 
 
 def given_settings(argv: Iterable[str]) -> dict[str, str]:
