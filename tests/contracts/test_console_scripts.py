@@ -53,7 +53,7 @@ def test_the_help_has_a_line_for_each_and_neither_colours_in_a_pipe_nor_heavy_im
 @pytest.mark.parametrize(
     ("word", "said"),
     [
-        ("trian", "'trian' is no command; did you mean train?"),
+        ("trein", "'trein' is no command; did you mean train?"),
         ("xyz", "'xyz' is no command; `hint --help` lists them"),
         ("a=1", "'a=1' is no command; settings go behind one, as in `hint train NAME=VALUE`"),
     ],
