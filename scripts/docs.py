@@ -20,7 +20,7 @@ COPIED = (DOCS / "figures", DOCS / "site")
 SPECIAL = {SETTINGS: "reference/settings.md", REPOSITORY / "README.md": "start.md"}
 API = {
     "methods": "hint.methods.base hint.turns hint.schema hint.hints.base",
-    "credit": "hint.credit.base hint.credit.baselines hint.credit.rows",
+    "credit": "hint.credit.base hint.credit.baselines",
     "verifier": "verify.schema verify.options verify.grading verify.pool verify.rewards",
     "problems": "problems.columns problems.schema",
     "results": "hint.record hint.conversations study.results study.estimators",

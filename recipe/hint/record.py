@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from recipe.hint.conversations import Conversation
-from recipe.hint.credit.rows import CreditRow, has_signal
+from recipe.hint.credit.base import CreditRow, has_signal
 from recipe.hint.schema import HintStatus, share_right
 from recipe.hint.turns import Place, Round, Turn
 from recipe.run.typed import fields_of

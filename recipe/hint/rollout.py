@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from recipe.hint.conversations import conversations
-from recipe.hint.credit.rows import CreditRow
+from recipe.hint.credit.base import CreditRow
 from recipe.hint.engine import Engine
 from recipe.hint.hints.base import Endpoint, HintResult, HintSource, WrittenText
 from recipe.hint.methods.base import Method

@@ -17,7 +17,7 @@ import pandas as pd
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from plotly.offline import get_plotlyjs
 
-from recipe.hint.credit.rows import has_signal
+from recipe.hint.credit.base import has_signal
 from recipe.run.run_folder import accuracies
 from recipe.study.estimators import t_quantile
 from recipe.study.runs import SECONDS, Run, level_share

@@ -28,7 +28,7 @@ distinct = two_turn.distinct
 
 
 def feedback_request(problem: str, attempt: str) -> list[Message]:
-    """Return the conversation that asks for feedback, as ``methods.prompts.Feedback`` builds it."""
+    """Return the conversation that asks for feedback, as ``turns.Feedback`` builds it."""
     return [
         {"role": "system", "content": TEXTS.guide_system},
         {"role": "user", "content": fill(TEXTS.guide_user, problem=problem, attempt=attempt)},

@@ -19,7 +19,7 @@ from verl.workers.rollout.replica import TokenOutput
 
 from recipe.hint.adapter import store
 from recipe.hint.adapter.store import CREDIT_FIELD, RECORD_FIELD, SAMPLE_FIELD
-from recipe.hint.credit.rows import CreditRow
+from recipe.hint.credit.base import CreditRow
 from recipe.hint.record import Outcome, PromptRecord, PublishedRow, RoundRecord
 from recipe.hint.schema import Response
 from recipe.hint.turns import Place, Turn

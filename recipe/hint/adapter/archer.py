@@ -20,7 +20,7 @@ from recipe.hint.credit.archer import (
     next_rows,
     q_targets,
 )
-from recipe.hint.credit.rows import CreditRow
+from recipe.hint.credit.base import CreditRow
 from recipe.hint.schema import seed_at
 
 HEADS = ("q1", "q2", "v1", "v2")

@@ -22,8 +22,7 @@ from verl.workers.utils.padding import response_to_nested
 from recipe.hint.adapter.archer import HEADS, UtteranceLearner, transitions_of
 from recipe.hint.adapter.critic import CriticWorker, UtteranceCriticWorker, turn_value_loss
 from recipe.hint.adapter.store import credit_rows, read_columns, write_columns
-from recipe.hint.credit.base import TokenStats, credit_metrics
-from recipe.hint.credit.rows import DROPPED
+from recipe.hint.credit.base import DROPPED, TokenStats, credit_metrics
 from recipe.hint.methods import Method
 from recipe.run.checkpoints import REPLAY_FILE, is_within, step_folder
 from recipe.run.whole_file import whole_file

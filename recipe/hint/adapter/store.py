@@ -15,7 +15,7 @@ import transfer_queue as tq
 from tensordict import TensorDict
 from verl.utils import tensordict_utils as tu
 
-from recipe.hint.credit.rows import DROPPED, CreditRow
+from recipe.hint.credit.base import DROPPED, CreditRow
 from recipe.hint.record import Outcome, PromptRecord, PublishedRow
 from recipe.hint.schema import Response
 from recipe.problems.schema import HINT_COLUMN_PREFIX

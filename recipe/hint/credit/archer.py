@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from recipe.hint.credit.rows import CreditRow
+from recipe.hint.credit.base import CreditRow
 
 LAST = -1
 _TOKENS = ("state_T", "action_T", "next_state_T")

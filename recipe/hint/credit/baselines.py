@@ -12,7 +12,7 @@ from typing import Literal
 
 import numpy as np
 
-from recipe.hint.credit.rows import CreditRow
+from recipe.hint.credit.base import CreditRow
 
 # What verl's GRPO adds to the deviation that it divides by.
 EPSILON = 1e-6

@@ -15,13 +15,21 @@ from recipe.hint.credit.archer import (
     returns_to_go,
     utterance_advantages,
 )
-from recipe.hint.credit.base import Credit
+from recipe.hint.credit.base import Credit, CreditRow
 from recipe.hint.credit.baselines import rewards_of
-from recipe.hint.credit.rows import CreditRow
 from recipe.hint.methods.base import Coefficient, Count, Method, MethodSettings, Needs, Share
-from recipe.hint.methods.prompts import Revise
 from recipe.hint.schema import ProblemState
-from recipe.hint.turns import Decision, Round, Row, Sample, Train, conversation_to, places, turn_at
+from recipe.hint.turns import (
+    Decision,
+    Revise,
+    Round,
+    Row,
+    Sample,
+    Train,
+    conversation_to,
+    places,
+    turn_at,
+)
 from recipe.problems.schema import Problem
 
 

@@ -10,8 +10,7 @@ from pydantic import Field
 
 from recipe.hint.conversations import conversations
 from recipe.hint.credit.archer import UtteranceCriticSettings
-from recipe.hint.credit.base import Credit
-from recipe.hint.credit.rows import DROPPED
+from recipe.hint.credit.base import DROPPED, Credit
 from recipe.hint.prompt import Style
 from recipe.hint.schema import FINAL_HINT_FAILURES, ProblemState
 from recipe.hint.turns import Decision, Place, Round, Row, Sample, Train, Turn, turn_at

@@ -13,9 +13,8 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from recipe.hint.conversations import unanswered
-from recipe.hint.credit.base import Credit
+from recipe.hint.credit.base import Credit, CreditRow
 from recipe.hint.credit.baselines import Baseline, minus_baseline, state_values
-from recipe.hint.credit.rows import CreditRow
 from recipe.hint.methods.base import (
     Coefficient,
     Count,
@@ -24,11 +23,13 @@ from recipe.hint.methods.base import (
     Needs,
     Steps,
 )
-from recipe.hint.methods.prompts import Feedback, Refine, Revise
 from recipe.hint.schema import ProblemState
 from recipe.hint.turns import (
     Decision,
+    Feedback,
     Place,
+    Refine,
+    Revise,
     Round,
     Row,
     Sample,

@@ -9,9 +9,8 @@ from typing import Annotated, Any
 import numpy as np
 from pydantic import Field
 
-from recipe.hint.credit.base import Credit, TokenStats
+from recipe.hint.credit.base import Credit, CreditRow, TokenStats
 from recipe.hint.credit.baselines import grpo_advantages
-from recipe.hint.credit.rows import CreditRow
 from recipe.hint.methods.base import Method, MethodSettings, Needs
 from recipe.hint.schema import ProblemState
 from recipe.hint.turns import Decision, Place, Round, Sample, Train

@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from recipe.hint.credit.base import Credit
+from recipe.hint.credit.base import Credit, CreditRow
 from recipe.hint.credit.baselines import grpo_advantages
-from recipe.hint.credit.rows import CreditRow
 from recipe.hint.methods.base import Count, Method, MethodSettings, Needs
 from recipe.hint.schema import ProblemState
 from recipe.hint.turns import Decision, Place, Round, Row, Sample, Train

@@ -1,6 +1,6 @@
 """Rows of credit as the tests write them."""
 
-from recipe.hint.credit.rows import CreditRow
+from recipe.hint.credit.base import CreditRow
 
 
 def row(reward=0.0, *, uid="u", group="g", turn=0, session=0, role="solver", **others):

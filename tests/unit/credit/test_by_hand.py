@@ -15,9 +15,8 @@ from recipe.hint.credit.archer import (
     returns_to_go,
     utterance_advantages,
 )
-from recipe.hint.credit.base import Credit, TokenStats, credit_metrics
+from recipe.hint.credit.base import DROPPED, Credit, TokenStats, credit_metrics
 from recipe.hint.credit.baselines import grpo_advantages, leave_one_out, minus_baseline
-from recipe.hint.credit.rows import DROPPED
 from recipe.hint.methods.archer import Archer, ArcherSettings
 from recipe.hint.methods.dialogue import (
     GUIDE_TURN,

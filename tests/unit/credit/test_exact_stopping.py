@@ -15,8 +15,7 @@ from recipe.hint.credit.archer import next_rows, returns_to_go
 from recipe.hint.credit.base import Credit
 from recipe.hint.credit.baselines import minus_baseline, rewards_of
 from recipe.hint.methods.base import Method
-from recipe.hint.methods.prompts import Revise
-from recipe.hint.turns import Sample, Train, conversation_to, places
+from recipe.hint.turns import Revise, Sample, Train, conversation_to, places
 
 G = 2
 

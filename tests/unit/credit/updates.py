@@ -14,8 +14,7 @@ from verl.utils import tensordict_utils as tu
 from verl.workers.config import FSDPActorConfig
 
 from recipe.hint.adapter import store
-from recipe.hint.credit.base import TokenStats
-from recipe.hint.credit.rows import CreditRow
+from recipe.hint.credit.base import CreditRow, TokenStats
 
 # verl's GRPO divides by the group's deviation plus this.
 EPSILON = 1e-6

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from fakes import problem, run
 
-from recipe.hint.credit.base import TokenStats
-from recipe.hint.credit.rows import CreditRow
+from recipe.hint.credit.base import CreditRow, TokenStats
 from recipe.hint.methods.ghpo import Ghpo, GhpoSettings
 from recipe.hint.methods.luffy import Luffy, LuffySettings
 from recipe.hint.methods.scaf import Scaf, ScafSettings

@@ -10,7 +10,7 @@ from verl.utils import tensordict_utils as tu
 from recipe.hint.adapter.archer import UtteranceLearner, transitions_of
 from recipe.hint.adapter.critic import CriticWorker, Heads, UtteranceCriticWorker, utterance_loss
 from recipe.hint.credit.archer import Transition, UtteranceCriticSettings
-from recipe.hint.credit.rows import CreditRow
+from recipe.hint.credit.base import CreditRow
 
 
 def later(value):

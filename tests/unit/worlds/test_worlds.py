@@ -13,10 +13,9 @@ import pytest
 
 from recipe import REPOSITORY
 from recipe.hint.hints.self_generated import hint_request
-from recipe.hint.methods.prompts import Feedback, Refine, Revise
 from recipe.hint.prompt import HINT_SYSTEM_PROMPT, Texts, with_hint
 from recipe.hint.schema import Response
-from recipe.hint.turns import Place, PromptContext, Turn
+from recipe.hint.turns import Feedback, Place, PromptContext, Refine, Revise, Turn
 from recipe.problems.schema import Problem, hint_columns
 from recipe.verify.maths.grade import quick_verdict
 from recipe.worlds import base, build, chains, three_turn, two_turn
