@@ -75,7 +75,6 @@ _OTHER = re.compile(  # \boxed{5} or 7
     r"(?P<value>-?[0-9](?:[.,/]?[0-9]){0,20}+|-?\\[dt]?frac\{[0-9]{1,9}\}\{[0-9]{1,9}\}|[A-Z])"
     r"(?=\s*(?:[.,$})*]|\\[)\]]|\n|\Z))"
 )
-_NAMED = re.compile(r"([A-Za-z])\s?=\s?(?:\$|\\[(\[])?\s?\Z")
 _CHANGING = frozenset("neg mul div pow root fn log fact binom floor ceil".split())
 
 
@@ -250,8 +249,7 @@ def has_other(response: str, start: int, end: int, inside: str) -> bool:
         return inside.isalpha() and other["value"] != inside
     trees = read(inside).trees
     tree = trees[0] if trees else Node("none")
-    before = _NAMED.search(response, max(0, start - _REACH), start)
-    own = str(tree.items[0].value) if tree.kind == "label" else before[1] if before else ""
+    own = str(tree.items[0].value) if tree.kind == "label" else ""
     if own and other["name"] and own != other["name"]:
         return False
     value, number = exact(tree.items[1] if tree.kind == "label" else tree), rational(other["value"])

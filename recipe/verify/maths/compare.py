@@ -197,8 +197,7 @@ class Comparison:
             return True
         hundredth = num(Fraction(1, 100))
         if unit.is_percent:
-            is_same = not q.asks("fraction", self.problem) and self.equal(gold, other)
-            return is_same or self.equal(Node("mul", (gold, hundredth)), other)
+            return self.equal(gold, other) or self.equal(Node("mul", (gold, hundredth)), other)
         return self.equal(gold, Node("mul", (other, hundredth)))
 
     def _numerals(self, gold: Node, other: Node) -> bool:

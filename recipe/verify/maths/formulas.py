@@ -48,13 +48,7 @@ class Formulas:
         self._in_bars = 0
         self._in_tuple = 0  # inside one, a sign pair is one value, not two members
 
-    def _element(self) -> Node:
-        raise NotImplementedError
-
     def _matrix(self) -> Node:
-        raise NotImplementedError
-
-    def _elements(self, separators: frozenset[str]) -> list[Node]:
         raise NotImplementedError
 
     def peek(self, ahead: int = 0) -> Token | None:
@@ -449,11 +443,6 @@ def _words_of(tokens: list[Token]) -> list[str]:
             words[-1] = "^-"
         elif before in ("^", "^-") and token.kind == "num":
             words[-1:] = ["^", before[1:] + token.text]
-        elif token.text == "-" or before.endswith("-"):  # push-ups is one word
-            is_word = (before + token.text).replace("-", "").isalpha()
-            if not before or not is_word or token.is_spaced or token.kind == "num":
-                return []
-            words[-1] += token.text
         elif token.kind in ("word", "run", "sym") or token.text in _TEXT_MARKS:
             if token.text not in (r"\cdot", "*"):
                 words.append("^" if token.text == TEXT_POWER else token.text)

@@ -18,7 +18,6 @@ from recipe.verify.maths.box import changes_value, has_other, last_box
 from recipe.verify.maths.compare import Comparison
 from recipe.verify.maths.copies import adds_operation, repeats_question, sides_of
 from recipe.verify.maths.named import with_names
-from recipe.verify.maths.question import asks_for_several
 from recipe.verify.maths.reading import Reading, read, read_answer
 from recipe.verify.maths.tree import STRUCTURES, Node, NoValue
 from recipe.verify.maths.values import NeedsAlgebra
@@ -87,11 +86,9 @@ def _compared(
     if gold.text == other.text:
         return _verdict(True, extracted, "text")
     known, problem = False, comparison.problem
-    # `1,234` is one number where one is asked for
-    golds = gold.trees if asks_for_several(problem) else gold.trees[:1]
     pairs = [
         (left, with_names(_member(right, left), left, problem))
-        for left in golds
+        for left in gold.trees[:1]  # `1,234` is one number
         for right in other.trees
     ]
     for left, right in pairs:

@@ -56,7 +56,6 @@ _SPELLINGS = [
     (re.compile(pattern), text)
     for pattern, text in (
         (rf"\^\s?(?:\{{\s?(?:{_RAISED_O})\s?\}}|(?:{_RAISED_O})(?![A-Za-z]))", r"\\degree "),
-        (r"\^\s?(?:\{\s?\\prime\s?\}|\\prime(?![A-Za-z]))", "'"),
         (r"√\s?(?:([0-9]+|[A-Za-z])|(?=[({\\]))", r"\\sqrt{\1}"),
         (r"\\sqrt\{\}(?=[({\\])", r"\\sqrt"),
         (  # 52 in base 8
@@ -102,12 +101,8 @@ _MASTER = re.compile(
 _GROUPED = re.compile(r"(?<![0-9,])([1-9][0-9]{0,2}),([0-9]{3})(?![0-9,])")
 _RELATIONS = {"**": "^", "<=": r"\le", ">=": r"\ge", "!=": r"\ne", "&=": "="}
 TEXT_POWER = r"\text^"  # of a unit, never of a number
-_EDGES = re.compile(r"\A(?:[\s~]|\\[,;: ])+|[\s~]+\Z")
 _DOLLAR, _IN_NUMBER = re.compile(r"(?<!\\)\$"), re.compile(r"[^0-9.]")
 _BRACE = re.compile(r"\\.|[{}]", re.DOTALL)
-# What a font sets as words: \mathbf{no}, \mathrm{m/s}, \mathrm{kg\cdot m^{2}}
-_WORDS = re.compile(r"[A-Za-z]{2,}[A-Za-z .'-]*")
-_UNITS = re.compile(r"[A-Za-z]{1,3}(?:(?:[ ~/]|\\[,; ]|\\cdot){1,3}[A-Za-z]{1,3}|\^\{?-?[1-4]\}?)+")
 
 
 def tokens(text: str) -> list[Token]:
@@ -193,7 +188,7 @@ class _Lexer:
         if content is None or self._depth >= _MAX_DEPTH:
             self._put("other", f"\\{name}")
             return
-        stripped = _EDGES.sub("", content)
+        stripped = content.strip(" ~")
         is_letter = len(stripped) == 1 and stripped.isalpha() and stripped.isascii()
         if name in ("mathbb", "mathcal", "mathscr"):
             self._put("sym" if is_letter else "other", f"\\{name}{{{stripped}}}")
@@ -207,7 +202,7 @@ class _Lexer:
         elif stripped == "." and not self._text[self._at :].strip(" $}"):
             pass
         elif any(char.isalnum() for char in stripped) or stripped.strip("\\") in ("$", "%"):
-            is_words = bool(_WORDS.fullmatch(stripped) or _UNITS.fullmatch(stripped))
+            is_words = len(stripped) > 1 and stripped.isalpha()  # \mathbf{no}
             self._content(content, in_text=name in _TEXTS or is_words)
         else:
             self._put("word" if name in _TEXTS and stripped == "/" else "other", stripped)

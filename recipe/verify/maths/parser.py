@@ -36,7 +36,6 @@ from recipe.verify.maths.tree import (
 from recipe.verify.maths.units import (
     CURRENCY_SIGNS,
     Suffix,
-    number_of,
     read_counted,
     read_suffix,
 )
@@ -259,9 +258,6 @@ class _Parser(Formulas):
         if joined.lower() in _ALL_REALS:
             return Node("sym", value=r"\mathbb{R}")
         words = joined.split(" ")
-        value = number_of(words)
-        if value is not None:
-            return num(value)
         counted = read_counted(words)
         return _quantity(num(counted[0]), counted[1]) if counted else Node("word", value=joined)
 

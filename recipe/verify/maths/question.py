@@ -22,7 +22,6 @@ from recipe.verify.maths.units import (
 
 MAX_CHARS = 20_000
 _PATTERNS = {
-    "fraction": r"\b(?:fraction|decimal)\b",
     "point": r"ordered (?:pair|triple)|\bpoints?\b|coordinates|\$\([a-z], ?\\?[a-z]+\)\W?\$"
     r"|\bsolve (?:\w+ ){0,3}(?:system|simultaneous)|\bsolutions? (?:to|of) (?:\w+ ){0,3}system"
     r"|\bsolve for \$?[a-z]\$? and |\bintersection\b(?! of (?:\w+ ){0,3}(?:sets|intervals))"
@@ -37,19 +36,15 @@ _PATTERNS = {
     r"|in order (?:from|of)|(?:least|smallest) to (?:greatest|largest)|(?:greatest|largest) to "
     r"(?:least|smallest)|quotient and (?:the )?remainder|(?:what are|find|list|write|give|state"
     r"|determine|compute) (?:down )?the first (?:\w{2,6}|[0-9]{1,2}|\$[0-9]{1,2}\$) terms",
-    "several": r"\b(?:all|both|every|each|values|solutions|roots|zeros|integers|numbers|pairs?"
-    r"|triples?|list|tuples?|commas?|respectively|coordinates|points|vectors?|sets?)\b",
     "rewriting": r"decimal|fraction|convert|simplif|scientific|notation|percent|\bbase\b|mixed"
     r"|lowest|reduce|\brewrit|\bform\b|power of|factor"
     r"|\b(?:express|write) (?:\w+ ){0,3}[\\$(]?[\\$(0-9]",
     "rounding": r"\bnearest\b|\bround|\bapprox|\bestimat|decimal places?|significant",
-    "count": r"\bhow (?:many|much)\b",
     "money": r"\bhow much (?:money\b|(?:did|do|does|will|would|can|could|should|must|is|are)\b"
     r"[^.?]{0,80}\b(?:make|earn|pay|spend|cost|owe|save|charge|worth)\b)|\bamount of money\b",
     "coins": r"\b(?:quarter|dime|nickel|penn(?:y|ies))",
     "exact": r"\bexact|fraction|simplif|\bsimplest|radical|lowest terms",
     "work": r"\bfactor|因式|simplif|\bsimplest|expand|multiply|\bproduct of",
-    "length": r"\bhow (?:far|tall|wide|deep)\b",
     "mass": r"\bhow heavy\b",
     "share": r"\b(?:each|per|every|apiece|averages?|mean|more|fewer|less|extra|difference"
     r"|an? (?:second|minute|hour|day|week|month|year))\b",
@@ -118,11 +113,6 @@ def asks_for_point(problem: str) -> bool:
 def asks_for_percent(problem: str) -> bool:
     r"""Return whether the question, not only the story, speaks of percent, beside a ``10 \%``."""
     return any(match["number"] is None for match in _PERCENT.finditer(question(problem)))
-
-
-def asks_for_several(problem: str) -> bool:
-    """Return whether the question may want more than one value; true without a question."""
-    return not problem or (speaks("several", problem) and not asks("count", problem))
 
 
 def asks_for_base(problem: str, digits: str, base: int) -> bool:
@@ -247,7 +237,7 @@ def may_drop_unit(unit: Unit, problem: str, *, has_pi: bool = False) -> bool:
         return unit == (("degree", 1),) and asked in temperatures
     if rates and any(kind_of(name) == "money" for name, _ in unit):
         return False
-    kind = next((each for each in ("money", "length", "mass") if asks(each, problem)), "")
+    kind = next((each for each in ("money", "mass") if asks(each, problem)), "")
     if kind and all(kind_of(name) != kind for name, _ in unit):
         return False
     return all(_has_power(name, power, unit, problem) for name, power in unit) and all(
@@ -322,11 +312,10 @@ def _longest_unit(words: Sequence[str]) -> Unit:
 
 # More often something else in the singular: the second side, a bit, the back yard, a real number.
 _ORDINARY = frozenset("second bit yard mole real won".split())
-_FONTS = re.compile(r"\\(?:text|mathrm|mbox|textrm|textbf|operatorname|rm)\b\s*\{?[ ~]*")
 _MENTION = re.compile(
     r"(?P<sign>[$€£₹¥₩₽](?=[0-9][0-9.,]{0,20}"
     r"(?:(?<=\.) |[ /-]{0,2}[A-Za-z]{2}| [aAI] |[)?]|\s*$)))"  # a price, no formula
-    r"|(?P<marked>(?<=[0-9])[ ~{},;:!\\$-]{0,4}|\x02|\bper |(?<=[A-Za-z]) ?/ ?|(?<=°)"
+    r"|(?P<marked>(?<=[0-9])[ ~{},;:!\\$-]{0,4}|\bper |(?<=[A-Za-z]) ?/ ?|(?<=°)"
     r"|(?<=\\circ))?"
     r"(?P<word>[^\W\d_]+|°|\\circ|\\?%)"
 )
@@ -342,7 +331,7 @@ def mentioned_units(problem: str) -> frozenset[str]:
     A word for a unit mentions it. A symbol does where it is read as one: after a number, in
     ``\text``, after ``per``. So a variable m, a point C and the second side mention none.
     """
-    text = _FONTS.sub("\x02", _without_possessives(_with_plain_units(problem)))
+    text = _without_possessives(_with_plain_units(problem))
     names = {
         name
         for match in _MENTION.finditer(text)
@@ -359,6 +348,6 @@ def _is_unit_here(match: re.Match[str], text: str) -> bool:
     if not is_symbol(word):
         return is_marked or word.lower() not in _ORDINARY
     if len(word) == 1 and word.isalpha() or word in ("in", "min", "sec", "deg"):
-        is_end = "\x02" in (match["marked"] or "") or _ENDS_UNIT.match(text, match.end())
-        return is_marked and "-" not in match["marked"] and bool(is_end)
+        is_end = _ENDS_UNIT.match(text, match.end()) is not None
+        return is_marked and "-" not in match["marked"] and is_end
     return is_marked or word in _CLEAR

@@ -22,7 +22,6 @@ _INFIX = re.compile(
     r"([^{}]*(?:\{[^{}]*\}[^{}]*)*)(?<!\\)\}"
 )
 _THOUSANDS = re.compile(r"[1-9][0-9]{0,2},[0-9]{3}(?![0-9])")
-_NO_MEMBER = re.compile(r"[0-9],0[0-9]{2}(?![0-9])")  # 1,000 is not a list
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +89,7 @@ def _trees(found: list[Token], *, has_unit_letters: bool = False) -> tuple[Node,
     if any(token.kind == "other" and token.text.startswith("\\") for token in found):
         return ()
     text = "".join(" " * token.is_spaced + token.text for token in found)
-    may_be_list = _THOUSANDS.search(text) and not _NO_MEMBER.search(text)
+    may_be_list = _THOUSANDS.search(text)
     trees: dict[Node, None] = {}
     for joins_thousands in (True, False) if may_be_list else (True,):
         try:

@@ -210,10 +210,10 @@ def read_counted(words: Sequence[str]) -> tuple[Fraction, Suffix] | None:
     """Read a whole number in words and its unit or noun: ``four apples``, ``ninety kilometers``."""
     if words[0].lower() in _SCALES:
         return None  # gross profit, score board
-    for size in range(min(len(words) - 1, _MAX_NUMBER_WORDS), 0, -1):
+    for size in range(min(len(words), _MAX_NUMBER_WORDS), 0, -1):
         value = number_of(words[:size])
         if value is not None:
-            suffix = read_suffix(words[size:])
+            suffix = read_suffix(words[size:]) if words[size:] else Suffix()
             if suffix is None or not suffix.scale == value.denominator == 1:
                 return None
             return value, suffix
