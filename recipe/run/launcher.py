@@ -191,7 +191,7 @@ def _run(
     runner_class: type,
     parts: Sequence[Any],
 ) -> None:
-    limits, console = config.hint.watchdog, Console(folder.console)
+    limits, console = config.hint.watchdog, Console(folder)
     # On this machine, where the launcher reads the run's files.
     node = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=True)
     remote = cast(Any, ray.remote(runner_class))
@@ -225,7 +225,7 @@ def _run(
         raise_deferred()
         ray.get(job)
     finally:
-        console.show()
+        console.close()
 
 
 def _reason(error: Exception, folder: RunFolder) -> str:

@@ -41,7 +41,7 @@ def test_a_start_shows_its_own_lines_behind_those_of_earlier_ones(tmp_path, caps
     folder = RunFolder(tmp_path)
     folder.create()
     for text in ("first", "second"):
-        console = Console(folder.console)
+        console = Console(folder)
         folder.say(text)
         console.show()
         assert capsys.readouterr().out == f"{text}\n"

@@ -1,14 +1,16 @@
 """The lines of the console: each kind of method is told what its user needs."""
 
+import io
 import json
+import os
+import pty
+import subprocess
+import sys
 
 import pytest
+from rich.console import Console as RichConsole
 
-from recipe.run.reporter import (
-    StepReporter,
-    closing_lines,
-    describe,
-)
+from recipe.run.reporter import StepReporter, closing_lines, describe, step_table
 from recipe.run.run_folder import RunFolder
 
 STEP = {
@@ -40,7 +42,8 @@ TURNS = {
     "delta_low": -0.02,
     "delta_high": 0.21,
 }
-TOLD = "first turn 25.0 % correct, last 34.4 %: +9.4 [-2.0, +21.0]"
+TOLD = "first 25.0 %, last 34.4 %, +9.4 [-2.0, +21.0]"
+PHASES = "   9.8 s  rollout   6.0  log-probs   1.0  update   2.5  sync   0.3"
 
 
 def turns(prefix):
@@ -48,33 +51,104 @@ def turns(prefix):
 
 
 def test_a_step_with_hints_tells_its_levels_and_what_they_brought():
-    assert describe(HINTED, "step 3/45", "0:07 left") == [
-        "step 3/45  9.8 s  (rollout 6.0 s, log-probs 1.0 s, update 2.5 s, sync 0.3 s)  0:07 left",
-        "  reward 0.250   informative groups 5/8   hint levels 0:2 1:1 2:5   hints written 6/6   "
-        "tokens 1000",
-    ]
+    assert describe(HINTED, "step  3/45", "0:07 left") == (
+        f"step  3/45  {PHASES}  reward  0.250  informative 5/8  levels 0:2 1:1 2:5  hints 6/6  "
+        "tokens    1000  0:07 left"
+    )
 
 
 def test_a_step_of_a_method_without_hints_tells_of_none():
-    _, *rest = describe(STEP, "step 3/45")
-    assert rest == ["  reward 0.250   informative groups 5/8   tokens 1000"]
+    told = f"{PHASES}  reward  0.250  informative 5/8  tokens    1000"
+    assert describe(STEP, "step 3/45") == f"step 3/45  {told}"
 
 
 def test_a_step_of_a_method_with_turns_tells_what_the_last_turn_changes():
-    _, *rest = describe(STEP | turns("turns/"), "step 3/45")
-    assert rest == [f"  {TOLD}   informative groups 5/8   tokens 1000"]
+    told = f"{PHASES}  turns {TOLD}  informative 5/8  tokens    1000"
+    assert describe(STEP | turns("turns/"), "step 3/45") == f"step 3/45  {told}"
+
+
+def test_lines_of_all_steps_are_aligned():
+    early, late = (
+        HINTED | {"hint/prompts": 16.0, "hint/mixed_groups": n, "timing_s/step": 12.5 * n}
+        for n in (1, 10)
+    )
+    lines = [describe(row, head) for row, head in ((early, "step  1/45"), (late, "step 11/45"))]
+    for word in ("rollout", "informative", "levels", "hints", "tokens"):
+        assert len({line.index(word) for line in lines}) == 1
 
 
 def test_a_validation_is_told_by_its_source_and_with_turns_by_both_ends():
     shares = {"val-core/a/acc/mean@4": 11 / 32, "val-core/b/acc/mean@4": 0.5}
-    assert describe(shares, "step 0/45") == [
-        "  validation at step 0/45, a: 34.4 %",
-        "  validation at step 0/45, b: 50.0 %",
-    ]
-    assert describe(shares | turns("val-turns/a/") | turns("val-turns/b/"), "step 0/45") == [
-        f"  validation at step 0/45, a: {TOLD}",
-        f"  validation at step 0/45, b: {TOLD}",
-    ]
+    told = describe(shares, "step 0/45")
+    assert told == "step 0/45  accuracy a: 34.4 %  accuracy b: 50.0 %"
+    told = describe(shares | turns("val-turns/a/") | turns("val-turns/b/"), "step 0/45")
+    assert told == f"step 0/45  accuracy a: {TOLD}  accuracy b: {TOLD}"
+
+
+def screen(rows, **options):
+    """What a terminal shows of the table."""
+    shown = RichConsole(file=io.StringIO(), force_terminal=True, width=80, **options)
+    shown.print(step_table(rows, "0:07 left"))
+    return shown.file.getvalue()
+
+
+def test_a_terminal_has_a_row_for_each_step_with_bars_of_its_phases_and_levels():
+    validation = {"step": 0, "val-core/a/acc/mean@4": 0.5}
+    head, first, second, caption = (
+        line.rstrip()
+        for line in screen([validation, HINTED | {"step": 1}], no_color=True, color_system=None)
+        .replace("\x1b[1m", "")
+        .replace("\x1b[0m", "")
+        .splitlines()
+    )
+    assert head.split() == ["step", "seconds", "reward", "informative", "phases", "levels", "a"]
+    assert first.split() == ["0", "50.0", "%"]
+    # 14 marks are 9.84 s: 6.0, 1.0, 2.5 and 0.3 of them are 9, 1, 4 and 0; levels 2, 1, 5 of 8
+    assert second.split() == ["1", "9.8", "0.250", "5/8", "█" * 9 + "▓" + "▒" * 4, "▃▂▅"]
+    assert caption == "█ rollout  ▓ log-probs  ▒ update  ░ sync  0:07 left"
+
+
+def test_a_terminal_has_colours_but_where_none_are_wanted(monkeypatch):
+    rows, blue = [HINTED | {"step": 1}], "\x1b[34m"
+    assert blue in screen(rows, color_system="standard")
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert blue not in screen(rows, color_system="standard")
+
+
+SHOW = """
+from pathlib import Path
+from recipe.run.reporter import Console, StepReporter
+from recipe.run.run_folder import RunFolder
+import json, sys
+class Backends:
+    def log(self, **_): pass
+folder = RunFolder(sys.argv[1]); folder.create(); console = Console(folder)
+folder.say("ready")
+for step in (1, 2): StepReporter(Backends(), folder, 2).log(json.loads(sys.argv[2]), step)
+console.show(); console.close()
+"""
+
+
+def test_a_terminal_shows_the_table_in_place_of_the_lines_and_a_pipe_the_plain_lines(tmp_path):
+    command = [sys.executable, "-c", SHOW, str(tmp_path / "run"), json.dumps(HINTED)]
+    piped = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert piped == (tmp_path / "run/logs/console.log").read_text() and "\x1b" not in piped
+    assert [line.split()[0] for line in piped.splitlines()] == ["ready", "step", "step"]
+    command[3] += "-2"
+    master, slave = pty.openpty()
+    with subprocess.Popen(command, stdout=slave, env=os.environ | {"TERM": "xterm"}) as process:
+        os.close(slave)
+        shown = b"".join(iter(lambda: read(master), b"")).decode()
+    assert process.returncode == 0
+    assert "ready\r\n" in shown and "informative" in shown and "step 1/2" not in shown
+    assert shown.count("\x1b[?25l") == shown.count("\x1b[?25h") == 1  # the cursor is back
+
+
+def read(terminal):
+    try:
+        return os.read(terminal, 4096)
+    except OSError:  # its other end is closed
+        return b""
 
 
 class Backends:
@@ -97,8 +171,8 @@ def test_a_step_goes_to_the_file_the_backends_and_the_console(folder):
     StepReporter(backends, folder, 2).log(HINTED, 1)
     assert backends.logged == [(1, HINTED)]
     assert [json.loads(line)["step"] for line in folder.metrics.read_text().splitlines()] == [1]
-    first = folder.console.read_text().splitlines()[0]
-    assert first.startswith("step 1/2  9.8 s  (") and first.endswith(")  0:00:10 left")
+    line = folder.console.read_text()
+    assert line.startswith("step 1/2     9.8 s  ") and line.endswith("  0:00:10 left\n")
 
 
 def test_the_close_of_a_run_tells_its_first_and_its_last_validation(folder):
@@ -108,4 +182,5 @@ def test_the_close_of_a_run_tells_its_first_and_its_last_validation(folder):
         "  step 0, without hints, a: 0.0 %",
         "  step 2, without hints, a: 50.0 %",
         f"  everything is in {folder.root}",
+        f"  its page: hint report serve {folder.root}",
     ]
