@@ -12,11 +12,7 @@ from typing import Any
 
 import numpy as np
 from omegaconf import DictConfig
-from verl.trainer.ppo.v1 import (
-    PPOTrainerColocateAsync,
-    PPOTrainerSeparateAsync,
-    PPOTrainerSync,
-)
+from verl.trainer.ppo.v1 import PPOTrainerColocateAsync, PPOTrainerSeparateAsync, PPOTrainerSync
 from verl.utils import tensordict_utils as tu
 
 from recipe.hint import metrics as hint_metrics

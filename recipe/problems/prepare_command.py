@@ -116,9 +116,7 @@ def _write(given: argparse.Namespace) -> None:
 
 @errors_in_one_line()
 def main(
-    argv: Sequence[str] | None = None,
-    *,
-    commands: Mapping[str, Callable[[Sequence[str]], None]],
+    argv: Sequence[str] | None = None, *, commands: Mapping[str, Callable[[Sequence[str]], None]]
 ) -> None:
     """Read, check, write, and check what was written.
 

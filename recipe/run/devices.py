@@ -8,13 +8,7 @@ from pathlib import Path
 
 from omegaconf import DictConfig
 
-from recipe.run.config import (
-    ROLLOUT,
-    check,
-    rollout_devices,
-    setting,
-    world_size,
-)
+from recipe.run.config import ROLLOUT, check, rollout_devices, setting, world_size
 
 _NUM_CPUS = "ray_kwargs.ray_init.num_cpus"
 _SIZES = [f"{kind}_parallel_size" for kind in ("tensor_model", "pipeline_model", "data")]

@@ -8,13 +8,7 @@ from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
-from recipe.run.checkpoints import (
-    check_undamaged,
-    is_within,
-    resume_step,
-    step_folder,
-    step_of,
-)
+from recipe.run.checkpoints import check_undamaged, is_within, resume_step, step_folder, step_of
 from recipe.run.config import (
     ACTOR,
     FUNCTION,

@@ -72,10 +72,7 @@ TWO_TURN = World(
 )
 # Mostly hard: what nobody can know at once, feedback has to help with.
 THREE_TURN = replace(
-    TWO_TURN,
-    source="three_turn",
-    task=three_turn,
-    train_sizes={"train": {"easy": 48, "hard": 112}},
+    TWO_TURN, source="three_turn", task=three_turn, train_sizes={"train": {"easy": 48, "hard": 112}}
 )
 WORLDS = {"one_turn": ONE_TURN, "two_turn": TWO_TURN, "three_turn": THREE_TURN}
 

@@ -96,9 +96,7 @@ def clean_restored_queue(partition: str = "train") -> None:
 async def mark(uids: Sequence[str], partition: str, status: str, **tags: Any) -> None:
     """Set the status of prompts, which verl sends as ``pending``: ``finished`` or ``failure``."""
     await tq.async_kv_batch_put(
-        keys=list(uids),
-        partition_id=partition,
-        tags=[{"status": status, **tags} for _ in uids],
+        keys=list(uids), partition_id=partition, tags=[{"status": status, **tags} for _ in uids]
     )
 
 
@@ -208,10 +206,7 @@ def rows_of(
             certain: dict[str, Any] = {"min_step": step - 1, "max_step": step - 1}
             response = replace(response, log_probs_T=[0.0] * num_tokens, **certain)
         tensors = _tensors(trained, response)
-        versions = {
-            "min_global_steps": response.min_step,
-            "max_global_steps": response.max_step,
-        }
+        versions = {"min_global_steps": response.min_step, "max_global_steps": response.max_step}
         info = {  # what verl's validation and its dumps read of a row
             "acc": verdict.score if verdict else 0.0,
             "reason": verdict.reason if verdict else "",

@@ -15,14 +15,7 @@ import numpy as np
 from recipe.hint.conversations import unanswered
 from recipe.hint.credit.base import Credit, CreditRow
 from recipe.hint.credit.baselines import Baseline, minus_baseline, state_values
-from recipe.hint.methods.base import (
-    Coefficient,
-    Count,
-    Method,
-    MethodSettings,
-    Needs,
-    Steps,
-)
+from recipe.hint.methods.base import Coefficient, Count, Method, MethodSettings, Needs, Steps
 from recipe.hint.schema import ProblemState
 from recipe.hint.turns import (
     Decision,

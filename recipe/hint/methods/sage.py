@@ -6,12 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from recipe.hint.methods.base import (
-    Method,
-    MethodSettings,
-    Steps,
-    check_below_group,
-)
+from recipe.hint.methods.base import Method, MethodSettings, Steps, check_below_group
 from recipe.hint.schema import ProblemState
 from recipe.hint.turns import Decision, Round, Sample, at_level
 from recipe.problems.schema import Problem

@@ -53,9 +53,7 @@ def preflight(config: DictConfig, argv: Sequence[str]) -> list[str]:
     given, (config, settings) = config, resolved(config)
     method = build_method(config.trainer, settings)
     settings = replace(
-        settings,
-        source=settings.source or method.source,
-        style=settings.style or method.style,
+        settings, source=settings.source or method.source, style=settings.style or method.style
     )
     warnings = check_teacher(config, method, settings)
     inputs.check_given(config, (TRAIN, VAL, MODEL))

@@ -156,8 +156,7 @@ def check_method(config: DictConfig, method: Method, sizes: Sizes) -> None:
         f"responses of one group",
     )
     method.check_run(
-        group_size=sizes.group,
-        use_kl_in_reward=setting(config, "algorithm.use_kl_in_reward"),
+        group_size=sizes.group, use_kl_in_reward=setting(config, "algorithm.use_kl_in_reward")
     )
     if method.role_steps[0]:
         why = f"with {method.settings_node}.t_low: phases mix in others"
