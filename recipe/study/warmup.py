@@ -1,7 +1,6 @@
 """Warm a model up on worked solutions: main_warmup.py [NAME=VALUE ...].
 
-Supervised fine-tuning by verl's own trainer, for a model that does not answer in the format yet,
-nor use or write hints. The settings are main_hint.py's, with warmup.* for the warm-up: verl's own,
+Supervised fine-tuning by verl's own trainer. The settings are main_hint.py's, and warmup.*: verl's,
 such as warmup.trainer.total_training_steps, and which rows are made of data.train_files. The model
 is in warmup.output/model. After an interruption run the same command again (docs/warmup.md).
 """
@@ -33,21 +32,12 @@ from recipe.study.export import write_whole_model
 from recipe.study.warmup_rows import RowMaker
 
 
-class TokenRows:
-    """The rows as verl's trainer takes them."""
+def token_rows(parquet_files: str, **_verl: Any) -> list[dict[str, Any]]:
+    """Return the rows as verl's trainer takes them, which calls this as a data set's class."""
+    import torch
 
-    def __init__(self, parquet_files: str, **_verl: Any) -> None:
-        self._table = pq.read_table(parquet_files, columns=["input_ids", "loss_mask"])
-
-    def __len__(self) -> int:
-        return len(self._table)
-
-    def __getitem__(self, index: int) -> dict[str, Any]:
-        import torch
-
-        [row] = self._table.slice(index, 1).to_pylist()
-        found = {name: torch.tensor(values) for name, values in row.items()}
-        return found | {"position_ids": torch.arange(len(row["input_ids"]))}
+    rows = pq.read_table(parquet_files).drop_columns("kind").to_pylist()
+    return [{name: torch.tensor(values) for name, values in row.items()} for row in rows]
 
 
 def write_token_rows(config: DictConfig, target: Path) -> int:
@@ -68,11 +58,10 @@ def write_token_rows(config: DictConfig, target: Path) -> int:
         is_short = len(prompt) + len(learned) <= limit
         counts[name if is_short else f"above warmup.data.max_length={limit}"] += 1
         if asked and is_short:  # the loss is on the response and the end of its turn
-            mask = [0] * len(prompt) + [1] * len(learned)
-            rows.append({"kind": name, "input_ids": prompt + learned, "loss_mask": mask})
+            row = {"input_ids": prompt + learned, "position_ids": [*range(len(prompt + learned))]}
+            rows.append({"kind": name, **row, "loss_mask": [0] * len(prompt) + [1] * len(learned)})
     listed = ", ".join(f"{count} {name}" for name, count in sorted(counts.items()))
     print(f"rows      {len(rows)} of {len(problems)} problems: {listed}", flush=True)
-    check(rows, f"no problem of {TRAIN} gives a row")
     write_table(pa.Table.from_pylist(rows), target)
     return len(rows)
 
@@ -101,7 +90,11 @@ def check_and_warm_up(config: DictConfig) -> None:
         check(is_same, f"{path} is of other settings or rows; give those, or another warmup.output")
         if not (config.preflight_only or model.exists()):
             write_whole(path, text)
-            if _saved_step(root) < total:
+            latest = (
+                root / "checkpoints/latest_checkpointed_iteration.txt"
+            )  # from where verl goes on
+            if (step := int(latest.read_text("utf-8")) if latest.exists() else 0) < total:
+                folder.begin_after(step)
                 _train(own, folder, lock)
             dtype = "fp32" if config.actor_rollout_ref.rollout.dtype == "float32" else "bf16"
             write_whole_model(step_folder(root / "checkpoints", total), model, dtype)
@@ -109,15 +102,8 @@ def check_and_warm_up(config: DictConfig) -> None:
     print("checked" if config.preflight_only else f"done: {model}", flush=True)
 
 
-def _saved_step(root: Path) -> int:
-    # verl writes the file when a checkpoint is whole, and goes on from there.
-    path = root / "checkpoints" / "latest_checkpointed_iteration.txt"
-    return int(path.read_text("utf-8")) if path.exists() else 0
-
-
 def _train(own: DictConfig, folder: RunFolder, lock: int) -> None:
     """Run verl's trainer to its end, and show and keep the loss of each step."""
-    folder.begin_after(_saved_step(folder.root))
     losses, log_path, shown = folder.logs / "losses.jsonl", folder.logs / "verl.log", list[int]()
     losses.unlink(missing_ok=True)  # verl begins it anew
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
@@ -133,8 +119,7 @@ def _train(own: DictConfig, folder: RunFolder, lock: int) -> None:
 
     with open(log_path, "a", encoding="utf-8") as log:
         env = {"VERL_FILE_LOGGER_PATH": str(losses)}
-        options = {"env": env, "log": log, "pass_fds": (lock,), "cwd": folder.logs}
-        code = run_child(command, show, **options)
+        code = run_child(command, show, env=env, log=log, pass_fds=(lock,), cwd=folder.logs)
     show()
     check(code == 0, f"verl's trainer ended with exit code {code}; {log_path} says why")
 

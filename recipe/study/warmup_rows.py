@@ -34,7 +34,6 @@ class RowMaker:
     seed: int = 1
 
     async def rows_of_all(self, problems: Sequence[Problem]) -> list[dict[str, Row]]:
-        """Return the rows of each problem."""
         return await asyncio.gather(*map(self.rows_of, problems))
 
     async def rows_of(self, problem: Problem) -> dict[str, Row]:
@@ -53,7 +52,9 @@ class RowMaker:
                 rows[f"{kind} leaking" if levels else f"{kind} without steps"] = _NONE
             elif kind == "write":
                 request = hint_request(self.texts, problem.text, problem.solution)
-                rows[kind] = request, levels_text(levels)
+                node = {f"level_{number}": text for number, text in enumerate(levels, 1)}
+                text = json.dumps(node, indent=2, ensure_ascii=False)
+                rows[kind] = request, f"```json\n{text}\n```"
             elif self.style != "prefill":  # the solution's own beginning: `solve` teaches the rest
                 hinted = with_hint(problem.messages, levels[level], self.texts, self.style)
                 rows[kind] = hinted, response
@@ -68,9 +69,3 @@ def solved(problem: Problem) -> str:
     line = _LAST_LINES[next(iter(formats_asked_for(problem.messages)), "boxed")]
     is_there = line.split("%s")[0].split()[-1] in solution.rpartition("\n")[2]
     return solution if is_there else f"{solution}\n{line % problem.answer}"
-
-
-def levels_text(levels: Sequence[str]) -> str:
-    """Return levels as a model is to write them and ``parse_hint_levels`` reads them."""
-    node = {f"level_{number}": text for number, text in enumerate(levels, 1)}
-    return f"```json\n{json.dumps(node, indent=2, ensure_ascii=False)}\n```"

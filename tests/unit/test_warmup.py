@@ -1,7 +1,6 @@
 """The rows of a warm-up: what is asked, what is to be learned, and what is left out."""
 
 import asyncio
-import json
 
 import pytest
 
@@ -11,7 +10,7 @@ from recipe.hint.hints.solution_levels import solution_levels
 from recipe.hint.prompt import Texts, with_hint
 from recipe.problems.columns import make_row
 from recipe.problems.schema import Problem, problem_from_row
-from recipe.study.warmup_rows import KINDS, RowMaker, levels_text, solved
+from recipe.study.warmup_rows import KINDS, RowMaker, solved
 from recipe.verify.grading import grade
 
 ALL = dict.fromkeys(KINDS, 1.0)
@@ -80,6 +79,8 @@ def test_the_three_rows_ask_as_a_run_does_and_answer_with_the_solution_or_the_le
     request, written = rows["write"]
     assert request == hint_request(Texts(), SHELLS.text, SHELLS.solution)
     assert parse_hint_levels(written) == levels
+    latex = problem("$\\nu = 2 \\cdot 17 = 34$\n$6 + \\nu = 40$")
+    assert parse_hint_levels(rows_of(latex)["write"][1]) == solution_levels(latex)
 
 
 def test_a_hint_enters_in_the_style_of_the_run_and_a_prefilled_one_needs_no_row():
@@ -128,10 +129,3 @@ def test_shares_are_drawn_by_problem_and_seed_alone():
     assert drawn(1) == drawn(1) != drawn(2)
     counts = [sum(kind in each for each in drawn(1)) for kind in KINDS]
     assert all(15 <= count <= 45 for count in counts)
-
-
-def test_levels_are_json_that_keeps_latex_and_lines():
-    levels = ("Use \\frac{1}{2}.", 'Begin with:\n\\nu = 3 \\\\ "x"', "Last, compute: $\\nu$")
-    text = levels_text(levels)
-    assert json.loads(text.strip("`json\n"))["level_1"] == levels[0]
-    assert parse_hint_levels(text) == levels

@@ -18,9 +18,8 @@ _OPERATION = re.compile(
 def solution_levels(problem: Problem) -> tuple[str, ...]:
     """Return three levels, each of which says more; none where the solution shows no steps.
 
-    1: which operations in which order; 2: the first of the solution's lines too; 3: all lines but
-    the last, and what to compute last. One line is taken by its sentences. The last result is left
-    out, but an earlier line may hold it: ask ``find_leaks``.
+    1: the operations in order; 2: the first lines too; 3: all lines but the last, and what to
+    compute last. An earlier line may hold the last result too: ask ``find_leaks``.
     """
     work = problem.solution[: answer_start(problem)].rstrip()
     steps = [line.strip() for line in work.splitlines() if line.strip()]
@@ -38,5 +37,5 @@ def solution_levels(problem: Problem) -> tuple[str, ...]:
     close = f"Last, compute: {last}" if last else "Then do the last step."
     if len(steps) == 1:
         return (plan, *[f"{plan}\n{close}"] * 2) if last else ()
-    first = steps[: max(1, (len(steps) - 1) // 2)]
-    return plan, "\n".join([plan, "Begin with:", *first]), "\n".join([*steps[:-1], close])
+    begin = [plan, "Begin with:", *steps[: max(1, (len(steps) - 1) // 2)]]
+    return plan, "\n".join(begin), "\n".join([*steps[:-1], close])
