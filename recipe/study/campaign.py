@@ -1,6 +1,6 @@
 """Make the runs of a campaign: ``main_campaign.py CAMPAIGN.yaml -o DIR [--only ARM]``.
 
-Each run trains, exports the weights of its last step and evaluates them, in DIR/ARM/seed-N. After
+Each run trains and evaluates the weights of its last step, in DIR/ARM/seed-N. After
 an interruption, run the same command again: finished runs stay, and a run that was killed or failed
 resumes from its newest checkpoint, or starts over if there is none. Then
 ``main_report.py campaign DIR -o results.md`` makes the page.
@@ -198,7 +198,7 @@ def state_of(plan: Plan, root: Path) -> str:
     config = read_yaml((folder / "config.yaml").read_text("utf-8"))
     if step != int(config["trainer"]["total_training_steps"]):
         return f"train after step {step}"
-    return "evaluate" if (folder / "model").is_dir() else "export"
+    return "evaluate"
 
 
 def _prepared(plan: Plan, root: Path, state: str) -> list[str]:
@@ -206,19 +206,17 @@ def _prepared(plan: Plan, root: Path, state: str) -> list[str]:
     folder = (root / plan.name).absolute()
     folder.mkdir(parents=True, exist_ok=True)
     write_whole(folder / RUN_FILE, json.dumps(plan.as_json(), indent=1) + "\n")
-    model, train = folder / "model", [str(PROGRAMS / "main_hint.py"), *plan.settings]
-    if state == "export":
+    train = [str(PROGRAMS / "main_hint.py"), *plan.settings, f"hint.run_dir={_quoted(folder)}"]
+    if state == "evaluate":
         step = resume_step(folder / "checkpoints") or 0
         checkpoint = step_folder(folder / "checkpoints", step)
         # The training may have been killed between its last checkpoint and that step's line.
         RunFolder(folder).restore_metrics(step, checkpoint)
-        return [str(PROGRAMS / "main_export.py"), str(checkpoint), str(model), "--dtype", "fp32"]
-    if state == "evaluate":
-        weights = f"actor_rollout_ref.model.path={_quoted(model)}"
-        return [*train, *plan.evaluation, *_EVALUATES, weights, f"hint.run_dir={_quoted(folder)}"]
-    for path in (folder / "evaluation", model):  # of weights that the run no longer has
-        shutil.rmtree(path, ignore_errors=True)
-    return [*train, f"hint.run_dir={_quoted(folder)}"]
+        weights = f"actor_rollout_ref.model.path={_quoted(checkpoint)}"
+        return [*train, *plan.evaluation, *_EVALUATES, weights]
+    # Of weights that the run no longer has.
+    shutil.rmtree(folder / "evaluation", ignore_errors=True)
+    return train
 
 
 def _quoted(path: Path) -> str:

@@ -39,7 +39,7 @@ def render_page(runs: Sequence[Run], max_prompts: int = 200) -> str:
     """
     variants: dict[str, list[Run]] = {}
     for run in runs:  # only a campaign says which runs are seeds of one variant
-        variants.setdefault(run.variant if "/seed-" in run.name else run.name, []).append(run)
+        variants.setdefault(run.name.partition("/seed-")[0], []).append(run)
     charts = [each for each in _charts(variants) if any(any(line["y"]) for line in each["data"])]
     code = (_FILES / "page.js").read_text("utf-8")
     prompts = [each for run in runs for each in _prompts(run, max_prompts // len(runs))]

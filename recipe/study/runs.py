@@ -36,23 +36,6 @@ class Run:
     failure: str = ""
     kept: dict[str, Any] = field(default_factory=dict)
 
-    def setting(self, name: str) -> Any:
-        """Return a setting by its dotted name, or nothing."""
-        node: Any = self.config
-        for part in name.split("."):
-            node = node.get(part) if isinstance(node, Mapping) else None
-        return node
-
-    @property
-    def method(self) -> str:
-        """The name of the method, for headings."""
-        return str(self.setting("trainer.method") or "unknown method")
-
-    @property
-    def variant(self) -> str:
-        """What its campaign calls it, else its method."""
-        return self.name.rpartition("/")[0] or self.method
-
     @property
     def training(self) -> list[dict[str, Any]]:
         """The rows of training steps."""

@@ -11,8 +11,7 @@ def test_a_run_has_its_numbers_settings_machine_and_end(tmp_path):
     (folder / "logs").mkdir()
     (folder / "logs/fatal.json").write_text('{"error": "the disk is full \\ud83d\\ude00"}')
     run = read_run(folder)
-    assert (run.name, run.method, run.variant, run.last_step) == ("run", "sage", "sage", 2)
-    assert run.setting("hint.max_level") == 3 and run.setting("hint.none.such") is None
+    assert (run.name, run.config["trainer"]["method"], run.last_step) == ("run", "sage", 2)
     assert (run.tokens(), run.tokens(1), run.minutes(), run.levels) == (2000.0, 1000.0, 0.1, {0, 1})
     assert run.curve("tiny/hard") == {2: 0.5}
     assert run.machine == {"version": {"torch": "2"}} and run.failure == "the disk is full 😀"

@@ -2,15 +2,11 @@
 
 import json
 import shutil
-import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 import yaml
 from ends import code_of
-from processes import HEARS_SIGINT, is_alive, wait_for
 
 from recipe.run.errors import ConfigError, HintError
 from recipe.run.whole_file import claimed
@@ -19,7 +15,7 @@ from recipe.study.campaign import main, make, read_campaign, state_of
 
 pytestmark = pytest.mark.slow
 PROGRAMS = Path(__file__).parent / "campaign_programs"
-DONE = ["train", "export", "evaluate"]
+DONE = ["train", "evaluate"]
 
 
 @pytest.fixture(autouse=True)
@@ -40,13 +36,14 @@ def calls(root, name):
     return (root / name / "calls.txt").read_text().split()
 
 
-def test_every_run_trains_exports_and_evaluates_in_a_folder_of_its_own(tmp_path):
+def test_every_run_trains_and_evaluates_in_a_folder_of_its_own(tmp_path):
     root = tmp_path / "jörg's [runs], a=b"
     make(write(tmp_path, a=[], b=["x=1"]), root)
     assert calls(root, "b/seed-2") == calls(root, "a/seed-1") == DONE
     evaluated = json.loads((root / "b/seed-2/evaluation/results.json").read_text())
     assert (evaluated["x"], evaluated["hint.seed"], evaluated["data.seed"]) == ("1", "2", "2")
-    assert evaluated["actor_rollout_ref.model.path"] == str(root / "b/seed-2/model")
+    weights = str(root / "b/seed-2/checkpoints/global_step_4")
+    assert evaluated["actor_rollout_ref.model.path"] == weights
     assert (root / "campaign.yaml").read_text() == (tmp_path / "some.yaml").read_text()
 
 
@@ -75,17 +72,16 @@ def test_a_run_goes_on_from_what_its_folder_has(tmp_path):
     make(file, root)
     # Killed after its last checkpoint, before that step's line.
     shutil.rmtree(folder / "evaluation")
-    shutil.rmtree(folder / "model")
     (folder / "metrics.jsonl").write_text('{"step": 3}\n')
     (folder / "checkpoints/global_step_4/hint_metrics.json").write_text('{"hint/prompts": 8}')
     make(file, root)
-    assert calls(root, "a/seed-1") == [*DONE, "export", "evaluate"]
+    assert calls(root, "a/seed-1") == [*DONE, "evaluate"]
     assert json.loads((folder / "metrics.jsonl").read_text().splitlines()[1])["hint/prompts"] == 8
     # Weights and samples of an earlier training are not evaluated.
     shutil.rmtree(folder / "checkpoints")
     (folder / "evaluation/results.json").rename(folder / "evaluation/some_samples")
     make(file, root)
-    assert calls(root, "a/seed-1")[5:] == DONE
+    assert calls(root, "a/seed-1")[3:] == DONE
     assert not (folder / "evaluation/some_samples").exists()
 
 
@@ -146,28 +142,6 @@ def test_a_run_that_was_made_with_other_settings_is_not_taken_for_done(tmp_path)
     shutil.rmtree(root / "a/seed-1/evaluation")
     make(file, root)
     assert calls(root, "a/seed-1") == [*DONE, "evaluate"]
-
-
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
-def test_a_campaign_that_is_ended_leaves_no_run_behind(tmp_path, number):
-    code = (
-        "import sys; from pathlib import Path\n"
-        "from recipe.study import campaign\n"
-        "campaign.PROGRAMS = Path(sys.argv.pop(1))\n"
-        "campaign.main()\n"
-    )
-    file = str(write(tmp_path, a=["hang=1"]))
-    command = [sys.executable, "-c", code, str(PROGRAMS), file, "-o", str(tmp_path)]
-    pid = tmp_path / "a/seed-1/pid"
-    place = Path(__file__).parents[3]
-    with subprocess.Popen(command, cwd=place, preexec_fn=HEARS_SIGINT) as process:
-        wait_for(lambda: pid.is_file() and pid.read_text())
-        process.send_signal(number)
-        try:
-            assert process.wait(60) != 0
-        finally:
-            process.kill()
-    wait_for(lambda: not is_alive(int(pid.read_text())))
 
 
 def test_a_dry_run_starts_nothing(tmp_path, capsys):

@@ -12,8 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from recipe import REPOSITORY
-from recipe.hint.hints.self_generated import hint_request
-from recipe.hint.prompt import HINT_SYSTEM_PROMPT, Texts, with_hint
+from recipe.hint.prompt import Texts
 from recipe.hint.schema import Response
 from recipe.hint.turns import Feedback, Place, PromptContext, Refine, Revise, Turn
 from recipe.problems.schema import Problem, hint_columns
@@ -279,36 +278,6 @@ def test_a_solution_begun_at_the_end_of_a_line_has_the_tokens_of_the_whole_one()
             head, rest = row["solution"][:place], row["solution"][place:]
             parts = TINY_TOKENIZER([head, rest])["input_ids"]
             assert [*parts[0], *parts[1]] == whole
-
-
-def test_any_text_survives_encoding():
-    for text in (
-        'naïve café ☃ 日本語 🙂\t\r\n  {"a": [1, 2]}',
-        "zorp zorping A=12 B: \\boxed{\\frac{1}{2}}",
-        HINT_SYSTEM_PROMPT + "!",
-    ):
-        assert TINY_TOKENIZER.decode(TINY_TOKENIZER(text)["input_ids"]) == text
-
-
-def test_prompts_and_instructions_are_short():
-    def count(messages):
-        text = TINY_TOKENIZER.apply_chat_template(
-            messages, tokenize=False, add_generation_prompt=True
-        )
-        return len(TINY_TOKENIZER(text)["input_ids"])
-
-    chain = chains.true_chain(chains.HARD, random.Random(3))
-    messages = chains.question(chain.problem)
-    hints = chains.hints_of(chain, random.Random(0))
-    # system turn 4 + 1, user turn 4 + (3 + 2 * 5 + 1), opened assistant turn 2
-    assert count(messages) == 25
-    # + lead 1 + four results of 2 + three commas
-    assert count(with_hint(messages, hints[2], Texts())) == 25 + 12
-    assert count(hint_request(Texts(), chain.problem, chain.solution)) <= 120
-    guided = base.build_tokenizer(three_turn.pieces())
-    whole = (Texts().guide_system, three_turn.UNSAID, two_turn.REVISE, two_turn.COMPARE)
-    for text in (*whole, *three_turn.FEEDBACK):
-        assert len(guided(text)["input_ids"]) == 1
 
 
 @ALL
