@@ -1,7 +1,7 @@
 """Export a checkpoint as a model: ``main_export.py CHECKPOINT OUT [--dtype bf16|fp32]``.
 
-OUT holds safetensors, tokenizer and chat template; transformers and vLLM load it, and ``hf upload
-NAME OUT`` publishes it. If the export fails, the exit code is 2, with one line.
+OUT holds safetensors, tokenizer, chat template and a model card; transformers and vLLM load it.
+If the export fails, the exit code is 2, with one line.
 """
 
 from __future__ import annotations
@@ -15,6 +15,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import huggingface_hub
+from httpx import HTTPError
+from huggingface_hub.errors import HFValidationError
 from omegaconf import DictConfig
 
 from recipe.run.checkpoints import MERGED, check_undamaged, checkpoint_of, model_files, step_of
@@ -23,6 +26,7 @@ from recipe.run.config import ROLLOUT, check, setting
 from recipe.run.ending import Parser, errors_in_one_line
 from recipe.run.errors import ConfigError
 from recipe.run.whole_file import move_whole
+from recipe.study.model_card import model_card
 
 if TYPE_CHECKING:  # it loads for seconds
     import torch
@@ -35,30 +39,46 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("checkpoint", type=Path, help="RUN/checkpoints/global_step_N")
     parser.add_argument("out", type=Path, help="folder to make")
     parser.add_argument("--dtype", choices=("bf16", "fp32"), default="bf16")
+    parser.add_argument("--license", default="unknown", help="of the model, for its card")
+    told = "publish OUT there; a new repository is private. Log in first: hf auth login"
+    parser.add_argument("--push-to-hub", metavar="OWNER/NAME", help=told)
     given = parser.parse_args(argv)
-    export_model(given.checkpoint, given.out, given.dtype)
-    print(f"{given.out}: {given.dtype} weights and tokenizer")
+    try:
+        api = given.push_to_hub and huggingface_hub.HfApi()
+        if api:  # first: the export takes minutes
+            api.create_repo(given.push_to_hub, private=True, exist_ok=True)
+        export_model(given.checkpoint, given.out, given.dtype, given.license)
+        print(f"{given.out}: {given.dtype} weights, tokenizer and model card")
+        if api:
+            print(api.upload_folder(repo_id=given.push_to_hub, folder_path=given.out))
+    except (HFValidationError, HTTPError) as error:
+        raise ConfigError(f"--push-to-hub {given.push_to_hub}: {error}") from error
     return 0
 
 
-def export_model(checkpoint: str | Path, target: Path, dtype: str) -> None:
-    """Write ``target``, whole or not at all."""
+def export_model(
+    checkpoint: str | Path, target: Path, dtype: str, license_name: str = "unknown"
+) -> None:
+    """Write ``target`` with its model card, whole or not at all."""
     check(not target.exists(), f"{target} already exists; give a new folder")
     folder = checkpoint_of(checkpoint)
-    if folder is None or step_of(folder) is None:
+    if folder is None or (step := step_of(folder)) is None:
         told = "is not a checkpoint; give a folder checkpoints/global_step_N of a run"
         raise ConfigError(f"{checkpoint} {told}")
     check_undamaged(folder)
-    write_whole_model(folder / "actor", target, dtype)
+    card = model_card(folder.parent.parent, step, license_name)
+    write_whole_model(folder / "actor", target, dtype, card)
 
 
-def write_whole_model(parts: Path, target: Path, dtype: str) -> None:
-    """Write what verl saved of a trainer as a model, whole or not at all."""
+def write_whole_model(parts: Path, target: Path, dtype: str, card: str = "") -> None:
+    """Write what verl saved of a trainer as a model with its card, whole or not at all."""
     draft = target.with_name(f".{target.name}.draft")
     shutil.rmtree(draft, ignore_errors=True)  # of a killed command, as large as a model
     draft.parent.mkdir(parents=True, exist_ok=True)
     try:
         write_model(parts, draft, dtype)
+        if card:
+            (draft / "README.md").write_text(card, encoding="utf-8")
         move_whole(draft, target)
     finally:
         shutil.rmtree(draft, ignore_errors=True)

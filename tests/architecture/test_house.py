@@ -77,7 +77,8 @@ def test_the_package_wins_over_the_bare_recipe_folder_of_another_wheel():
 
 
 def test_every_yaml_file_parses_without_a_repeated_key():
-    found = [*files(".yaml", ".yml"), ROOT / ".pre-commit-config.yaml"]
+    found = [*files(".yaml", ".yml", ".cff"), ROOT / ".pre-commit-config.yaml"]
+    found += (ROOT / ".github").rglob("*.yml")
     assert [f"{shown(path)}: {problem}" for path in found if (problem := yaml_problem(path))] == []
 
 
