@@ -148,10 +148,6 @@ class HintMixin(CreditMixin):
         self._records_of_step.extend(records)
         return batch
 
-    def _learn_of_discarded(self, keys: list[str], partition: str) -> None:
-        """Update the tracker with groups that do not train."""
-        self.tracker.update([record for record, _ in self._read(keys, partition)], train=False)
-
     def _read(self, keys: list[str], partition: str) -> list[tuple[PromptRecord, bytes]]:
         """Return the record and the sample that each of these rows carries."""
         # The step it trains in; in the async modes it was sampled earlier.
@@ -201,7 +197,9 @@ class HintMixin(CreditMixin):
             batch_size=batch_size,
             max_filtered=self.config.algorithm.filter_groups.max_num_gen_batches * batch_size,
             say=self.folder.say,
-            on_discard=self._learn_of_discarded,
+            on_discard=lambda keys, partition: self.tracker.update(
+                [record for record, _ in self._read(keys, partition)], train=False
+            ),
         )
 
     def fit(self, agent_loop_manager: Any) -> None:

@@ -114,10 +114,10 @@ class PromptRollout:
         finally:
             if self._writing:
                 self._writing.cancel()
-        sample, max_bytes = b"", self._settings.samples.text_bytes
-        if self._settings.samples.prompts_per_step:
+        sample, kept = b"", self._settings.samples
+        if kept.prompts_per_step:
             rewards = {row.place: row.reward for row in decision.rows}
-            sample = pack_sample(self._problem, rounds, rewards, max_bytes)
+            sample = pack_sample(self._problem, rounds, rewards, kept.text_bytes)
         published = tuple(self._trained_row(row, uid) for row in decision.rows)
         return Outcome(published, self._record(uid, decision, written), sample)
 

@@ -34,7 +34,6 @@ class SampleSettings:
 
 
 NO_SAMPLES = SampleSettings(prompts_per_step=0)
-REASONS = ("random", "ignored", "leaked", "ungraded")
 
 
 def flags_of(record: PromptRecord) -> list[str]:

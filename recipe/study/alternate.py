@@ -32,14 +32,7 @@ from recipe.hint.main_hint import run_command
 from recipe.hint.methods import get_method
 from recipe.hint.settings import build_method, settings_of
 from recipe.run.checkpoints import MERGED, resume_step, step_folder
-from recipe.run.children import (
-    GRACE_S,
-    deferred_signals,
-    end_child,
-    pause,
-    run_child,
-    start_child,
-)
+from recipe.run.children import GRACE_S, deferred_signals, end_child, pause, run_child, start_child
 from recipe.run.config import check
 from recipe.run.ending import Parser
 from recipe.run.errors import HintError, StallError

@@ -37,13 +37,7 @@ from recipe.run.run_folder import RunFolder
 from recipe.run.task_runner import HintTaskRunner, prepare_verl
 from recipe.run.watchdog import Liveness, Watchdog
 from recipe.run.whole_file import append_lines, file_sha256, write_whole
-from recipe.study.results import (
-    SETTINGS,
-    read_kept,
-    read_responses,
-    response_path,
-    write_results,
-)
+from recipe.study.results import SETTINGS, read_kept, read_responses, response_path, write_results
 
 _SAY_EVERY_S = 10.0
 

@@ -32,9 +32,7 @@ def grade_options(settings: VerifySettings, config: DictConfig) -> GradeOptions:
 def build_grader(settings: VerifySettings, config: DictConfig) -> VerifierPool:
     """Make a pool of grading processes; they start with the first response that needs one."""
     options = grade_options(settings, config)
-    return VerifierPool(
-        num_workers=settings.num_workers, timeout_s=settings.timeout_s, options=options
-    )
+    return VerifierPool(settings.num_workers, settings.timeout_s, options=options)
 
 
 def overlong_of(config: DictConfig) -> Callable[[int], float] | None:

@@ -6,7 +6,6 @@ A method's file is imported when the method is asked for.
 from importlib.metadata import EntryPoint, entry_points
 
 from recipe.hint.methods.base import Method
-from recipe.hint.methods.base import MethodSettings as MethodSettings
 from recipe.run.errors import ConfigError
 
 # Other packages declare methods of their own as entry points of this group.

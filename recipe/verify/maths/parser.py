@@ -13,13 +13,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from recipe.verify.maths.formulas import (
-    CLOSERS,
-    RELATIONS,
-    SEPARATORS,
-    STOPS,
-    Formulas,
-)
+from recipe.verify.maths.formulas import CLOSERS, RELATIONS, SEPARATORS, STOPS, Formulas
 from recipe.verify.maths.lexer import Token
 from recipe.verify.maths.tree import (
     STRUCTURES,
@@ -33,12 +27,7 @@ from recipe.verify.maths.tree import (
     with_sign,
     without_bare_degrees,
 )
-from recipe.verify.maths.units import (
-    CURRENCY_SIGNS,
-    Suffix,
-    read_counted,
-    read_suffix,
-)
+from recipe.verify.maths.units import CURRENCY_SIGNS, Suffix, read_counted, read_suffix
 
 _CHOICE = frozenset("ABCDEFGHIJ")
 _ALL_REALS = ("all real numbers", "all reals", "the set of all real numbers", "real numbers")
