@@ -3,6 +3,7 @@
 evaluation RUN              the table of an evaluation, computed again from the responses
 compare RUN_A RUN_B         B minus A, paired problem by problem
 html DIR ... -o page.html   one HTML page of runs, also of one in progress, and of campaigns
+serve DIR                   the same pages at http://127.0.0.1, live: of DIR or of what is in it
 campaign DIR ... -o FILE.md tables, intervals and claims of whole campaigns
 keep DIR -o DIR2            save what that page needs, a small file per run
 
@@ -17,9 +18,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from recipe.run.ending import Parser, errors_in_one_line
-from recipe.run.errors import DataError
 from recipe.run.whole_file import write_whole
-from recipe.study.campaign_results import keep_results, read_results_of, results_page, runs_of
+from recipe.study.campaign_results import keep_results, read_results_of, results_page
 from recipe.study.results import compare_runs, evaluation_table, recomputed
 
 
@@ -42,7 +42,10 @@ def main(argv: Sequence[str] | None = None) -> None:
         many = 1 if run is keep else "+"
         run.add_argument("folders", nargs=many, metavar="DIR", help="folders of runs or campaigns")
         run.add_argument("-o", "--output", type=Path, required=True, help="what is written")
-    html.add_argument("--prompts", type=int, default=200, help="of a page (default: 200)")
+    (served := command(_serve)).add_argument("folder", type=Path, metavar="DIR")
+    served.add_argument("--port", type=int, default=8321, help="0: any free one (default: 8321)")
+    for run in (html, served):
+        run.add_argument("--prompts", type=int, default=200, help="of a page (default: 200)")
     given = parser.parse_args(argv)
     given.run(given)
 
@@ -59,18 +62,18 @@ def _compare(given: argparse.Namespace) -> None:
 
 def _html(given: argparse.Namespace) -> None:
     """Write the page of some runs."""
-    from recipe.study.page import render_page
+    from recipe.study.serve import page_of
 
-    runs = [run for folder in given.folders for run in runs_of(folder)]
-    if not runs:
-        raise DataError(f"{', '.join(given.folders)}: no run yet; make them with main_campaign.py")
-    names = [run.name for run in runs]
-    for run in runs:
-        if names.count(run.name) > 1:
-            run.name = str(run.folder)
-    page = render_page(runs, max(0, given.prompts))
+    page = page_of(given.folders, given.prompts)
     write_whole(given.output, page)
-    print(f"{given.output}: {len(page.encode()) / 1e6:.1f} MB, {len(runs)} runs")
+    print(f"{given.output}: {len(page.encode()) / 1e6:.1f} MB")
+
+
+def _serve(given: argparse.Namespace) -> None:
+    """Show pages of runs in a browser on this machine, rendered anew on every request."""
+    from recipe.study.serve import serve
+
+    serve(given.folder, given.port, given.prompts)
 
 
 def _campaign(given: argparse.Namespace) -> None:
