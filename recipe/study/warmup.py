@@ -1,7 +1,6 @@
 """Warm a model up on worked solutions: main_warmup.py [NAME=VALUE ...].
 
-Supervised fine-tuning by verl's own trainer. The settings are main_hint.py's, and warmup.*: verl's,
-such as warmup.trainer.total_training_steps, and which rows are made of data.train_files. The model
+The settings are main_hint.py's, and warmup.* for rows and verl's supervised fine-tuning. The model
 is in warmup.output/model. After an interruption run the same command again (docs/warmup.md).
 """
 
@@ -18,11 +17,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from omegaconf import DictConfig, OmegaConf
 
+from recipe.hint.adapter.preflight.inputs import MODEL, check_given, load_model, read_files
+from recipe.hint.adapter.rewards import build_grader
 from recipe.hint.main_hint import run_command
 from recipe.hint.methods import get_method
 from recipe.hint.settings import read_texts, settings_of
-from recipe.problems.columns import write_table
-from recipe.run.checkpoints import step_folder
 from recipe.run.children import GRACE_S, deferred_signals, run_child
 from recipe.run.config import check
 from recipe.run.paths import TRAIN, make_absolute
@@ -42,9 +41,6 @@ def token_rows(parquet_files: str, **_verl: Any) -> list[dict[str, Any]]:
 
 def write_token_rows(config: DictConfig, target: Path) -> int:
     """Write all rows, count on the console what is left out, and return their number."""
-    from recipe.hint.adapter.preflight.inputs import load_model, read_files
-    from recipe.hint.adapter.rewards import build_grader
-
     settings, renderer = settings_of(config), load_model(config).renderer
     problems = [each for file in read_files(config, TRAIN) for each in file.problems]
     style, texts = settings.style or get_method(config.trainer.method).style, read_texts(settings)
@@ -62,14 +58,12 @@ def write_token_rows(config: DictConfig, target: Path) -> int:
             rows.append({"kind": name, **row, "loss_mask": [0] * len(prompt) + [1] * len(learned)})
     listed = ", ".join(f"{count} {name}" for name, count in sorted(counts.items()))
     print(f"rows      {len(rows)} of {len(problems)} problems: {listed}", flush=True)
-    write_table(pa.Table.from_pylist(rows), target)
+    pq.write_table(pa.Table.from_pylist(rows), target)
     return len(rows)
 
 
 def check_and_warm_up(config: DictConfig) -> None:
     """Make the rows, train on them and write the model, as far as that is not done yet."""
-    from recipe.hint.adapter.preflight.inputs import MODEL, check_given
-
     check_given(config, (MODEL, TRAIN))
     make_absolute(config)
     OmegaConf.resolve(config)
@@ -96,8 +90,7 @@ def check_and_warm_up(config: DictConfig) -> None:
             if (step := int(latest.read_text("utf-8")) if latest.exists() else 0) < total:
                 folder.begin_after(step)
                 _train(own, folder, lock)
-            dtype = "fp32" if config.actor_rollout_ref.rollout.dtype == "float32" else "bf16"
-            write_whole_model(step_folder(root / "checkpoints", total), model, dtype)
+            write_whole_model(root / f"checkpoints/global_step_{total}", model, "fp32")
             shutil.rmtree(root / "checkpoints")
     print("checked" if config.preflight_only else f"done: {model}", flush=True)
 
