@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import hydra
+from hydra.core.hydra_config import HydraConfig
 from hydra.errors import HydraException
 from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
@@ -22,10 +23,15 @@ from recipe.hint.command import (
     split_command,
     translated,
 )
-from recipe.run.config import files_of
+from recipe.run.config import GROUP, names, setting
 from recipe.run.devices import has_gpu
 from recipe.run.ending import errors_in_one_line
 from recipe.run.errors import ConfigError
+
+_SHOWN = (
+    *names("trainer", "method total_training_steps"), "actor_rollout_ref.model.path",
+    *names("data", "train_files train_batch_size"), GROUP,
+)  # fmt: skip
 
 
 def main() -> None:
@@ -34,26 +40,16 @@ def main() -> None:
 
 
 def show_default_run() -> int:
-    """Print what would be trained without any setting, and how to start it; train nothing."""
+    """Print what would be trained without any setting, and start nothing."""
     run_command([], _show_run, runs_here=False)
     return 2
 
 
 def _show_run(config: DictConfig) -> None:
-    from hydra.core.hydra_config import HydraConfig
-
-    rollout, steps = config.actor_rollout_ref.rollout, config.trainer.total_training_steps
     preset = HydraConfig.get().runtime.choices.get("hardware")
-    told = {
-        "method": config.trainer.method,
-        "model": config.actor_rollout_ref.model.path,
-        "data": ", ".join(files_of(config, "data.train_files")),
-        "steps": f"{steps}, each of {config.data.train_batch_size} prompts x {rollout.n} responses",
-        "machine": preset and f"hardware={preset}",
-    }
-    print("nothing is started; without a setting this would train")
-    print("\n".join(f"  {name:8} {value or 'none given'}" for name, value in told.items()))
-    print("start it: hint train --yes; change it: hint train NAME=VALUE ...; hint train --help")
+    shown = [("hardware", preset), *((name, setting(config, name)) for name in _SHOWN)]
+    print("nothing is started; this would train with", *(f"  {n}={v}" for n, v in shown), sep="\n")
+    print("start it: hint train --yes; change it: hint train NAME=VALUE ...; see hint train --help")
 
 
 def check_and_launch(config: DictConfig) -> None:
