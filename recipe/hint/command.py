@@ -43,7 +43,7 @@ machines (hardware=NAME, configs/hardware/):
 {hardware}
 experiments (experiment=NAME, configs/experiment/):
 {experiment}
-README.md has the settings that matter; recipe/hint/config/hint_trainer.yaml all, with comments.
+recipe/hint/config/hint_trainer.yaml has all settings, with comments.
 --cfg job: the values now. --hydra-help: all options. Several runs: hint campaign.
 hint eval ... evaluates, hint check ... only checks; recipe/hint/main_hint.py is hint train."""
 

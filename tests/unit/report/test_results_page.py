@@ -55,7 +55,7 @@ def test_the_readmes_table_says_what_the_page_says():
     )
     curves = cells_of(page, "Accuracy in training's own validations, tiny/hard")
     readme = Path("README.md").read_text(encoding="utf-8")
-    told = cells_of(readme, "The problem", "| per cent solved after 120 steps, five seeds")
+    told = cells_of(readme, "Results", "| per cent solved after 120 steps, five seeds")
     assert list(told) == ["`grpo`", "`sage-light`", "`sage`"]
     for name, cells in told.items():
         arm = name.strip("`")
