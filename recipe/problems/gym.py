@@ -138,9 +138,10 @@ def _legs(metadata: Mapping[str, Any]) -> Iterator[str]:
     from reasoning_gym.arithmetic.leg_counting import ANIMALS  # pyright: ignore[reportMissingImports]
 
     legs = [num * ANIMALS[each] for each, num in metadata["animals"].items()]
-    for total, (each, num) in zip(legs, metadata["animals"].items(), strict=True):
-        yield f"{each}: {num} * {ANIMALS[each]} = {total} legs"
-    yield f"Together: {' + '.join(map(str, legs))} = {sum(legs)} legs"
+    for product, (each, num) in zip(legs, metadata["animals"].items(), strict=True):
+        yield f"{each}: {num} x {ANIMALS[each]} = {product}"
+    for before, total in itertools.pairwise(itertools.accumulate(legs)):
+        yield f"{before} + {total - before} = {total}"
 
 
 def _chain(metadata: Mapping[str, Any]) -> Iterator[str]:

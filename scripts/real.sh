@@ -1,0 +1,46 @@
+#!/usr/bin/env bash
+# A real model on real problems, from nothing to a page: SmolLM2-135M-Instruct adds up animals' legs.
+# Usage: scripts/real.sh [--profile cpu|gpu] [method] [key=value...]
+# Model, problems and warm-up stay in outputs/real and are used again.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+profile=()
+if [ "${1:-}" = --profile ]; then profile=(--profile "${2:-none}"); shift $(($# > 1 ? 2 : 1)); fi
+method=sage
+case ${1:-} in
+  "" | *=*) ;;
+  *) method=$1; shift ;;
+esac
+if ! [ -f "docs/methods/$method.md" ]; then
+  echo "usage: scripts/real.sh [--profile cpu|gpu] [method] [key=value...]; no method $method" >&2
+  exit 2
+fi
+bash scripts/setup.sh "${profile[@]}" --real
+python=.venv/bin/python folder=outputs/real hardware=laptop
+case $(cat .venv/.hint-setup) in gpu-*) hardware=gpu1 ;; esac
+mkdir -p "$folder"
+phase() { echo "== $1 ($((SECONDS / 60)) min so far)"; }
+
+phase "model"
+[ -d "$folder/model" ] || "$python" recipe/hint/main_prepare.py model smollm2 "$folder/model"
+phase "problems"
+# NAME SPLIT SIZE SEED: three to five animals, two to nine of each; no problem is in two files.
+problems() {
+  [ -f "$folder/$1.parquet" ] || "$python" recipe/hint/main_prepare.py reasoning_gym:leg_counting \
+    "$folder/$1.parquet" --split "$2" --size "$3" --seed "$4" \
+    --config min_animals=3 max_animals=5 min_instances=2 max_instances=9
+}
+problems warmup train 400 1
+problems train train 2000 2
+problems test test 100 3
+phase "warm-up, kept in $folder/warmup"
+"$python" recipe/hint/main_warmup.py experiment=real "hardware=$hardware" \
+  data.train_files="$folder/warmup.parquet" actor_rollout_ref.model.path="$folder/model"
+phase "training with $method, and an evaluation before and after"
+name=${REAL_NAME:-real-$method}
+"$python" recipe/hint/main_hint.py experiment=real "hardware=$hardware" "trainer.method=$method" \
+  "trainer.experiment_name=$name" "$@"
+phase "page"
+"$python" recipe/hint/main_report.py html "outputs/$name" -o "outputs/$name/page.html"
+phase "done: open outputs/$name/page.html"
