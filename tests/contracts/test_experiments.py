@@ -25,8 +25,9 @@ pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).resolve().parents[2]
 FILES = {path.stem: path for path in (ROOT / "configs/experiment").glob("*.yaml")}
-# Of our own, not of a paper: on an embedded world.
-OWN = {"two_turn", "three_turn"}
+# Of our own, not of a paper: on an embedded world, and the one of scripts/real.sh.
+WORLDS = {"two_turn", "three_turn"}
+OWN = WORLDS | {"real"}
 RUNS = list(csv.DictReader((ROOT / "configs/experiment/reported.csv").open(encoding="utf-8")))
 
 
@@ -102,7 +103,7 @@ def test_an_experiment_says_what_it_would_run(
         assert [word for word in words if word not in line] == [], line
 
 
-@pytest.mark.parametrize("name", sorted(OWN))
+@pytest.mark.parametrize("name", sorted(WORLDS))
 def test_an_experiment_of_the_embedded_worlds_runs_as_it_is(name, tmp_path, monkeypatch, capsys):
     argv = ["main_hint.py", f"experiment={name}", f"hint.run_dir={tmp_path}", "preflight_only=true"]
     monkeypatch.setattr(sys, "argv", argv)
