@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 from huggingface_hub import EvalResult, ModelCardData
+from omegaconf import OmegaConf
 
 from recipe.run.errors import HintError
 from recipe.run.run_folder import accuracies
@@ -28,7 +29,8 @@ def model_card(folder: Path, step: int, license_name: str) -> str:
     with contextlib.suppress(HintError):  # a checkpoint may have left its run
         run = read_run(folder)
     [scores] = [accuracies(row) for row in run.rows if row["step"] == step] or [{}]
-    rows = {name: run.setting(setting) or "unknown" for name, setting in _ROWS.items()}
+    config = OmegaConf.create(run.config)
+    rows = {name: OmegaConf.select(config, path) or "unknown" for name, path in _ROWS.items()}
     base = str(rows["base model"])
     data = ModelCardData(
         base_model=base
@@ -37,7 +39,7 @@ def model_card(folder: Path, step: int, license_name: str) -> str:
         license=license_name,
         library_name="transformers",
         pipeline_tag="text-generation",
-        tags=["reinforcement-learning", "verl", "hint-rl", run.method],
+        tags=["reinforcement-learning", "verl", "hint-rl", str(rows["method of hint-rl"])],
         model_name=run.name,
         eval_results=[
             EvalResult("text-generation", name, name, "accuracy", round(score, 4))
