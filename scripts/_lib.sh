@@ -17,3 +17,18 @@ step() {
   rm -f "$log"
   return "$status"
 }
+
+# take_method [--profile cpu|gpu] [method] [key=value...]: sets profile, method and rest.
+take_method() {
+  profile=() method=sage
+  if [ "${1:-}" = --profile ]; then profile=(--profile "${2:-none}"); shift $(($# > 1 ? 2 : 1)); fi
+  case ${1:-} in
+    "" | *=*) ;;
+    *) method=$1; shift ;;
+  esac
+  rest=("$@")
+  [ -f "docs/methods/$method.md" ] || {
+    echo "usage: $0 [--profile cpu|gpu] [method] [key=value...]; no method $method" >&2
+    exit 2
+  }
+}

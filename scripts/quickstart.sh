@@ -3,18 +3,8 @@
 # Usage: scripts/quickstart.sh [--profile cpu|gpu] [method] [key=value...]
 set -euo pipefail
 cd "$(dirname "$0")/.."
-
-profile=()
-if [ "${1:-}" = --profile ]; then profile=(--profile "${2:-none}"); shift $(($# > 1 ? 2 : 1)); fi
-method=sage
-case ${1:-} in
-  "" | *=*) ;;
-  *) method=$1; shift ;;
-esac
-if ! [ -f "docs/methods/$method.md" ]; then
-  echo "usage: scripts/quickstart.sh [--profile cpu|gpu] [method] [key=value...]; no method $method" >&2
-  exit 2
-fi
+source scripts/_lib.sh
+take_method "$@"; set -- "${rest[@]}"
 bash scripts/setup.sh "${profile[@]}"
 hardware=laptop
 case $(cat .venv/.hint-setup) in gpu-*) hardware=gpu1_tiny ;; esac

@@ -4,18 +4,8 @@
 # Model, problems and warm-up stay in outputs/real (or in REAL_FOLDER) and are used again.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-
-profile=()
-if [ "${1:-}" = --profile ]; then profile=(--profile "${2:-none}"); shift $(($# > 1 ? 2 : 1)); fi
-method=sage
-case ${1:-} in
-  "" | *=*) ;;
-  *) method=$1; shift ;;
-esac
-if ! [ -f "docs/methods/$method.md" ]; then
-  echo "usage: scripts/real.sh [--profile cpu|gpu] [method] [key=value...]; no method $method" >&2
-  exit 2
-fi
+source scripts/_lib.sh
+take_method "$@"; set -- "${rest[@]}"
 bash scripts/setup.sh "${profile[@]}" --real
 python=.venv/bin/python folder=${REAL_FOLDER:-outputs/real} hardware=laptop
 case $(cat .venv/.hint-setup) in gpu-*) hardware=gpu1 ;; esac
