@@ -225,7 +225,7 @@ def _run(
         raise_deferred()
         ray.get(job)
     finally:
-        console.close()
+        console.show()
 
 
 def _reason(error: Exception, folder: RunFolder) -> str:
