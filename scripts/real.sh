@@ -18,7 +18,7 @@ phase "problems"
 # NAME SPLIT SIZE SEED FEWEST MOST: lists of so many animals; the splits share no problem.
 problems() {
   [ -f "$folder/$1.parquet" ] || "$python" recipe/hint/main_prepare.py reasoning_gym:leg_counting \
-    "$folder/$1.parquet" --split "$2" --size "$3" --seed "$4" \
+    "$folder/$1.parquet" --kind maths --split "$2" --size "$3" --seed "$4" \
     --config "min_animals=$5" "max_animals=$6" min_instances=2 max_instances=9
 }
 problems warmup train 400 1 3 5

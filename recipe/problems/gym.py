@@ -1,21 +1,18 @@
 """Draw problems of a reasoning-gym data set (Apache-2.0, github.com/open-thought/reasoning-gym).
 
-A data set whose answers are single numbers is graded as mathematics, every other one by the
-library's score. A fifth of its templates, or of its problems where it has none, is of the split
-``test``, by a digest: whatever the seeds, the splits share no template and no text.
+The library's score grades, unless the command says otherwise. A fifth of its templates, or of its
+problems where it has none, is of the split ``test``, by a digest: whatever the seeds, the splits
+share no template and no text.
 """
 
 from __future__ import annotations
 
 import ast
 import contextlib
-import functools
 import hashlib
 import itertools
-import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from recipe.run.errors import DataError, one_line
@@ -26,7 +23,6 @@ Record = dict[str, Any]
 PREFIX = f"{KIND}:"
 _SEED_STEP = 1_000_000  # draw i of a data set object is made by its seed plus i
 _CHUNK = 100  # draws of one object: what some give depends on its size
-_NUM_PROBED = 32  # draws, at least, that tell the kind
 _MAX_DRAWS_PER_PROBLEM = 50
 
 
@@ -44,27 +40,22 @@ def draw_records(
     options = {key: read_yaml(value) for key, _, value in (each.partition("=") for each in config)}
     records: dict[str, Record] = {}  # by the problem
     skipped: Counter[str] = Counter()
-    is_maths, number = True, 0
+    number = 0
     for number, (data_set, index) in enumerate(_draws(name, seed * _SEED_STEP, options)):
-        is_told = not is_maths or number >= _NUM_PROBED
-        if (len(records) >= num and is_told) or number >= num * _MAX_DRAWS_PER_PROBLEM:
+        if len(records) >= num or number >= num * _MAX_DRAWS_PER_PROBLEM:
             break
         template = str(getattr(data_set, "task_indices", {index: ""})[index])
         try:
             made = _record(data_set[index], data_set)
         except Exception as error:  # noqa: BLE001 - a generator of the library may raise anything
-            where = f"template {template}: " if template else ""
-            skipped[f"{where}{type(error).__name__}: {one_line(error, 80)}"] += 1
+            skipped[f"{type(error).__name__}: {one_line(error, 80)}"] += 1
             continue
-        is_maths = is_maths and made.pop("is_number")
         template, problem = made.pop("template") or template, made["problem"]
         digest = hashlib.sha256((template or problem).encode()).digest()
-        if len(records) < num and (digest[0] % 5 == 0) == (split == "test"):
+        if (digest[0] % 5 == 0) == (split == "test"):
             own = {"name": name, "config": repr(options), "entry": made.pop("entry")}
             made |= {"place": f"draw {number}", "extra_info": {"template": template, KIND: own}}
             records.setdefault(problem, made)
-    for record in records.values():
-        record["reward_model"] = {"kind": "maths" if is_maths else KIND}
     told = [f"{count} draws left out: {why}" for why, count in skipped.items()]
     if len(records) < num:
         told.append(f"{len(records)} problems of {num}: {number} draws have no more")
@@ -88,20 +79,15 @@ def _draws(name: str, seed: int, options: dict[str, Any]) -> Iterator[tuple[Any,
 def _record(given: Mapping[str, Any], data_set: Any) -> Record:
     metadata = {name: each for name, each in given["metadata"].items() if _reads_back(each)}
     answer, entry = given["answer"], {"answer": given["answer"], "metadata": metadata}
-    score = functools.partial(_score, data_set, entry)
-    if answer is None:  # several are right, and the metadata may have one
-        texts = [each if isinstance(each, str) else json.dumps(each) for each in metadata.values()]
-        right = (text for text in texts if score(text) >= 1)
-        answer = next(right, "any that the score accepts")
-    elif score(answer) < 1:
+    if answer is not None and data_set.score_answer(answer, entry) < 1:
         raise ValueError("the library's score of its own answer is below 1")
     return {
         "problem": given["question"],
-        "answer": answer,
+        "answer": "any that the score accepts" if answer is None else answer,
         "solution": "\n".join(_solution(metadata)),
         "template": metadata.get("task_id") or metadata.get("task_name") or "",
         "entry": repr(entry),
-        "is_number": _is_number(answer, score),
+        "reward_model": {"kind": KIND},
     }
 
 
@@ -111,27 +97,12 @@ def _reads_back(value: Any) -> bool:
     return False
 
 
-def _score(data_set: Any, entry: Mapping[str, Any], answer: str) -> float:
-    try:
-        return data_set.score_answer(answer, entry)
-    except Exception:  # noqa: BLE001 - as its generators
-        return 0.0
-
-
-def _is_number(answer: str, score: Any) -> bool:
-    """Return whether an answer is one number, and no other near it is right as well."""
-    with contextlib.suppress(InvalidOperation, ValueError):
-        number = Decimal(answer)
-        return score(str(number + Decimal((0, (1,), int(number.as_tuple().exponent) - 1)))) < 1
-    return False
-
-
 def _solution(metadata: Mapping[str, Any]) -> Iterator[str]:
     """Yield the lines of a worked solution: the library's own, else one of ours, else none."""
     if own := metadata.get("answer_cot"):
         yield own.partition("####")[0].strip()  # the answer stands behind the mark
-    elif write := _WORKED.get(metadata.get("source_dataset", "")):
-        yield from write(metadata)
+    elif metadata.get("source_dataset") == "leg_counting":
+        yield from _legs(metadata)
 
 
 def _legs(metadata: Mapping[str, Any]) -> Iterator[str]:
@@ -142,14 +113,3 @@ def _legs(metadata: Mapping[str, Any]) -> Iterator[str]:
         yield f"{each}: {num} x {ANIMALS[each]} = {product}"
     for before, total in itertools.pairwise(itertools.accumulate(legs)):
         yield f"{before} + {total - before} = {total}"
-
-
-def _chain(metadata: Mapping[str, Any]) -> Iterator[str]:
-    first, *rest = metadata["expression"].split()
-    total = Decimal(first)
-    for sign, term in zip(rest[::2], rest[1::2], strict=True):
-        before, total = total, total + Decimal(term) * (1 if sign == "+" else -1)
-        yield f"{before} {sign} {term} = {total}"
-
-
-_WORKED = {"leg_counting": _legs, "chain_sum": _chain, "decimal_chain_sum": _chain}

@@ -26,9 +26,9 @@ def test_without_the_library_one_line_says_how_to_install_it(tmp_path, capsys, m
     assert not (tmp_path / "out.parquet").exists()
 
 
-@pytest.mark.parametrize("name", ["leg_counting", "chain_sum", "decimal_chain_sum", "gsm_symbolic"])
-def test_answers_that_are_numbers_are_mathematics_and_end_the_worked_solution(name):
-    for row in rows_of(name).rows:
+@pytest.mark.parametrize("name", ["leg_counting", "gsm_symbolic"])
+def test_answers_that_are_numbers_can_be_mathematics_and_end_the_worked_solution(name):
+    for row in rows_of(name, kind="maths").rows:
         assert row["reward_model"]["kind"] == "maths"
         assert row["data_source"] == f"reasoning_gym_{name}"
         assert "\\boxed{}" in row["prompt"][0]["content"]
@@ -39,11 +39,9 @@ def test_answers_that_are_numbers_are_mathematics_and_end_the_worked_solution(na
         assert float(row["answer"]) in map(float, numbers)
 
 
-# A formula is not its value; near is right; an equal fraction is wrong; metadata of numpy's types.
-@pytest.mark.parametrize(
-    "name", ["countdown", "coin_flip", "fraction_simplification", "knights_knaves"]
-)
-def test_other_answers_are_graded_by_the_library(name, tmp_path):
+# The last one has metadata of numpy's types.
+@pytest.mark.parametrize("name", ["countdown", "fraction_simplification", "knights_knaves"])
+def test_answers_are_graded_by_the_library(name, tmp_path):
     prepared = rows_of(name)
     write_rows(prepared.rows, tmp_path / "a.parquet")
     for problem in read_problems(tmp_path / "a.parquet"):
@@ -52,9 +50,7 @@ def test_other_answers_are_graded_by_the_library(name, tmp_path):
         assert "metadata" in problem.row
 
 
-def test_a_data_set_without_a_stored_answer_takes_one_that_scores():
-    answers = {row["answer"][:1] for row in rows_of("graph_color", 5).rows}
-    assert answers == {"{"}
+def test_a_data_set_may_store_no_answer():
     assert {row["answer"] for row in rows_of("rush_hour", 5).rows} == {"any that the score accepts"}
 
 
