@@ -66,7 +66,7 @@ def shown(path: Path, wanted: set[Path]) -> str:
 def settings_page(wanted: set[Path]) -> Iterator[str]:
     """Yield a row for each key of the YAML file with the comment above it, and methods' tables."""
     head = "\n\n| setting | default | meaning |\n|---|---|---|\n"
-    yield f"# Settings\n\nverl's other settings keep verl's names and defaults.\n\n## General{head}"
+    yield f"---\nsearch: {{boost: 9}}\n---\n\n# Settings\n\nThe rest is verl's.\n\n## General{head}"
     stack, comment = [], []
     text = SETTINGS.read_text("utf-8").split("\n\n", 2)[2]  # after what is Hydra's
     for said, indent, key, value in re.findall(r"^ *# ?(.*)|^( *)(\w*):? *(.*)$", text, re.M):
@@ -75,8 +75,8 @@ def settings_page(wanted: set[Path]) -> Iterator[str]:
             continue
         stack = [each for each in stack if each[0] < indent] + [(indent, key)]
         if key and (value or comment):
-            name, default = ".".join(each for _, each in stack), value and f"`{value}`"
-            yield f"| `{name}` | {default} | {' '.join(comment)} |\n"
+            name = ".<wbr>".join(each for _, each in stack)
+            yield f"| <code>{name}</code> | {value and f'`{value}`'} | {' '.join(comment)} |\n"
         comment = []
     for name, method in every_method().items():
         page = DOCS / f"methods/{name}.md"
