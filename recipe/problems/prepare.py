@@ -254,31 +254,11 @@ def own_row(fields: Fields, given: Given) -> Row:
 
 def _release(fields: Fields) -> Fields:
     # The release's own rows, whose indexes need not be unique.
-    if not {"data_source", "extra_info"} <= fields.keys():
-        return fields
-    return {**fields, "id": None, "extra_info": {**(fields["extra_info"] or {}), "index": None}}
-
-
-def _plain_choice(fields: Fields) -> Fields:
-    # Options as ``A. ...`` lines at the end of the problem, after ``Options:``.
-    made = {**fields, "reward_model": _KIND["choice"]}
-    asked, mark, block = text(fields, "problem").rpartition("\nOptions:\n")
-    if not mark:
-        return made
-    options: list[str] = []
-    for line in block.split("\n"):
-        if line.startswith(f"{chr(ord('A') + len(options))}. "):
-            options.append(line[3:])
-        elif options:
-            options[-1] += f"\n{line}"  # an option of several lines
-    letter = text(fields, "answer", is_required=True)
-    return made | {"problem": with_options(asked, options, letter, "problem")}
+    return {**fields, "id": None, "extra_info": {**(fields.get("extra_info") or {}), "index": None}}
 
 
 def _olympiadbench(fields: Fields) -> Fields:
     # Lists of answers and solutions; a context precedes some questions.
-    if "final_answer" not in fields:
-        return fields
     answers = [each.replace("$", "").strip() for each in texts(fields, "final_answer")]
     if not any(answers):
         raise FieldFault("final_answer", "is empty")
@@ -291,11 +271,10 @@ def _olympiadbench(fields: Fields) -> Fields:
 def _gpqa(fields: Fields) -> Fields:
     # Options are shuffled by the digest of the id: the right one is stored first.
     names = ("Correct Answer", *(f"Incorrect Answer {number}" for number in (1, 2, 3)))
-    if names[0] not in fields:
-        return _plain_choice(fields)
     options = [text(fields, name, is_required=True) for name in names]
-    row_id = f"gpqa_diamond/{text(fields, 'Record ID', is_required=True)}"
-    order = sorted(range(4), key=lambda n: hashlib.sha256(f"{row_id}\x1f{n}".encode()).digest())
+    row_id = text(fields, "Record ID", is_required=True)
+    digests = [hashlib.sha256(f"gpqa_diamond/{row_id}\x1f{n}".encode()).digest() for n in range(4)]
+    order = sorted(range(4), key=digests.__getitem__)
     letter, asked = "ABCD"[order.index(0)], text(fields, "Question", is_required=True)
     problem = with_options(asked, [options[n] for n in order], letter, "Incorrect Answer 1")
     made = {"problem": problem, "answer": letter, "solution": text(fields, "Explanation")}
@@ -304,8 +283,6 @@ def _gpqa(fields: Fields) -> Fields:
 
 def _mmlu_pro(fields: Fields) -> Fields:
     # A list of options, and the answer as a letter.
-    if "options" not in fields:
-        return _plain_choice(fields)
     letter = text(fields, "answer", is_required=True).strip()
     asked = text(fields, "question", is_required=True)
     problem = with_options(asked, texts(fields, "options"), letter, "options")
@@ -316,20 +293,16 @@ def _mmlu_pro(fields: Fields) -> Fields:
 
 def _gsm8k(fields: Fields) -> Fields:
     # Worked steps with ``<<calculator notes>>``, then ``####`` and the number.
-    if "question" not in fields:
-        return fields
     steps, mark, number = text(fields, "answer", is_required=True).rpartition("####")
     if not mark:
         raise FieldFault("answer", "has no line that begins with ####")
     solution = re.sub(r"<<.*?>>", "", steps).strip()
     answer = number.strip().replace(",", "")
-    return {"problem": fields["question"], "answer": answer, "solution": solution}
+    return {"problem": text(fields, "question"), "answer": answer, "solution": solution}
 
 
 def _math(fields: Fields) -> Fields:
     # The answer is the solution's last box; some write \fbox{...}, or \boxed and a bare word.
-    if "answer" in fields:
-        return fields
     solution = text(fields, "solution", is_required=True)
     boxed = solution.replace("\\fbox", "\\boxed")
     box = last_box(re.sub(r"\\boxed\s+([^\s{$.\\]+)", r"\\boxed{\1}", boxed))
@@ -340,31 +313,24 @@ def _math(fields: Fields) -> Fields:
 
 def _ghpo(fields: Fields) -> Fields:
     # ``solution`` is the answer, boxed or bare, ``solution_hint`` the solution.
-    if "solution_hint" not in fields:
-        return fields
     given = text(fields, "solution", is_required=True)
     box = last_box(given)
     answer = box.text if box.state == "closed" else given.strip().strip("$")
-    return {
-        "problem": text(fields, "problem"),
-        "answer": answer,
-        "solution": fields["solution_hint"],
-    }
+    solution = text(fields, "solution_hint")
+    return {"problem": text(fields, "problem"), "answer": answer, "solution": solution}
 
 
 def _mbpp(fields: Fields) -> Fields:
     # Imports and asserts in lists, which the prompt shows, and a reference program.
-    is_own = "test_list" in fields
-    problem, tests = ("prompt", "test_list") if is_own else ("problem", "tests")
-    if not (asserts := texts(fields, tests)):
-        raise FieldFault(tests, "is empty; a program is graded by its asserts")
+    if not (asserts := texts(fields, "test_list")):
+        raise FieldFault("test_list", "is empty; a program is graded by its asserts")
     source = "\n".join([*texts(fields, "test_imports"), *asserts])
-    code, task = (text(fields, name).strip() for name in ("code", problem))
+    code, task = (text(fields, name).strip() for name in ("code", "prompt"))
     return {
         "problem": f"{task}\n\nThe program must pass these tests:\n\n{source}",
         "answer": source,
         "solution": f"```python\n{code}\n```" if code else "",
-        "id": fields.get("task_id" if is_own else "id"),
+        "id": fields.get("task_id"),
         "reward_model": _KIND["program"],
     }
 
@@ -467,8 +433,7 @@ def _row(name: str, fields: Fields, said: Given, numbered: str) -> Row:
     row_id = row["extra_info"]["index"].removesuffix(".json").strip("/")
     if row_id == content_id(row["problem"]):  # it has none
         row_id = numbered
-    is_whole = row_id.startswith(f"{name}/")
-    row["extra_info"]["index"] = row_id if is_whole else f"{name}/{row_id}"
+    row["extra_info"]["index"] = f"{name}/{row_id}"
     return row
 
 

@@ -58,12 +58,7 @@ def test_gpqa_options_are_shuffled_by_the_id_and_the_letters_are_spread_evenly(t
     assert {letter for letter in count if abs(count[letter] - 200) < 49} == set("ABCD")
 
 
-def test_a_plain_choice_gets_its_options_in_brackets_and_a_program_shows_its_tests(tmp_path):
-    problem = "Which is even?\nOptions:\nA. one\nof many\nB. 2\nC. 3"
-    path = write(tmp_path / "a.jsonl", [{"id": "7", "problem": problem, "answer": "B"}])
-    (row,) = read("mmlu_pro", path).rows
-    assert row["problem"] == "Which is even?\n\n(A) one\nof many\n(B) 2\n(C) 3"
-    assert row["reward_model"] == {"style": "rule", "ground_truth": "B", "kind": "choice"}
+def test_a_program_shows_its_tests(tmp_path):
     (row,) = read("mbpp", lay_out("mbpp", tmp_path)).rows
     system, user = row["prompt"]
     assert "```python" in system["content"] and "assert halve(4) == 2" in user["content"]
