@@ -15,9 +15,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import huggingface_hub
-from httpx import HTTPError
-from huggingface_hub.errors import HFValidationError
 from omegaconf import DictConfig
 
 from recipe.run.checkpoints import MERGED, check_undamaged, checkpoint_of, model_files, step_of
@@ -40,19 +37,9 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("out", type=Path, help="folder to make")
     parser.add_argument("--dtype", choices=("bf16", "fp32"), default="bf16")
     parser.add_argument("--license", default="unknown", help="of the model, for its card")
-    told = "publish OUT there; a new repository is private. Log in first: hf auth login"
-    parser.add_argument("--push-to-hub", metavar="OWNER/NAME", help=told)
     given = parser.parse_args(argv)
-    try:
-        api = given.push_to_hub and huggingface_hub.HfApi()
-        if api:  # first: the export takes minutes
-            api.create_repo(given.push_to_hub, private=True, exist_ok=True)
-        export_model(given.checkpoint, given.out, given.dtype, given.license)
-        print(f"{given.out}: {given.dtype} weights, tokenizer and model card")
-        if api:
-            print(api.upload_folder(repo_id=given.push_to_hub, folder_path=given.out))
-    except (HFValidationError, HTTPError) as error:
-        raise ConfigError(f"--push-to-hub {given.push_to_hub}: {error}") from error
+    export_model(given.checkpoint, given.out, given.dtype, given.license)
+    print(f"{given.out}: {given.dtype} weights, tokenizer and model card")
     return 0
 
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
+from collections.abc import Iterable, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -19,12 +18,9 @@ from recipe.study.page import render_page
 
 _HOST = "127.0.0.1"
 _INDEX = """<!DOCTYPE html><html lang="en"><meta charset="utf-8"><title>{{ root }}</title>
-<h1>{{ root }}</h1><form><table>
-{% for name, time in folders %}<tr><td><input type="checkbox" name="run" value="{{ name }}">
-<td><a href="/?run={{ name | urlencode }}">{{ name }}</a><td>{{ time }}
-{% else %}<tr><td>no run yet{% endfor %}</table>
-<p><button>show side by side</button>, reload every <input type="number" name="every" min="5"> s
-</form>"""
+<h1>{{ root }}</h1><ul>{% for name in names %}
+<li><a href="/?run={{ name | urlencode }}">{{ name }}</a>{% else %}<li>no run yet{% endfor %}
+</ul>"""
 
 
 def page_of(folders: Iterable[str | Path], max_prompts: int) -> str:
@@ -64,22 +60,20 @@ def make_server(root: Path, port: int, max_prompts: int) -> ThreadingHTTPServer:
                 return self._answer(403, f"this server answers {_HOST} and localhost only")
             if asked.path != "/":
                 return self._answer(404, "the pages are at /")
-            query = parse_qs(asked.query)
+            names = parse_qs(asked.query).get("run", [])
             try:
-                self._answer(200, _page(root, query.get("run", []), max_prompts), query)
+                self._answer(200, _page(root, names, max_prompts), "html")
             except KeyError as error:
                 self._answer(404, f"no run {error}")
             except (HintError, OSError) as error:
                 self._answer(500, one_line(error))
 
-        def _answer(self, code: int, text: str, query: Mapping[str, Any] | None = None) -> None:
-            kind, body = "plain" if query is None else "html", text.encode()
+        def _answer(self, code: int, text: str, kind: str = "plain") -> None:
+            body = text.encode()
             self.send_response(code)
             self.send_header("Content-Type", f"text/{kind}; charset=utf-8")
             self.send_header("Content-Length", str(len(body)))
             self.send_header("Cache-Control", "no-store")
-            if query and (every := query.get("every", [""])[0]).isdecimal():
-                self.send_header("Refresh", str(int(every)))
             with contextlib.suppress(ConnectionError):  # the browser has gone on
                 self.end_headers()
                 self.wfile.write(body)
@@ -109,8 +103,6 @@ def _page(root: Path, names: Sequence[str], max_prompts: int) -> str:
     """Return the page of the named folders, or the list of all where there are several."""
     folders = shown_folders(root)
     if not names and len(folders) != 1:
-        times = (datetime.fromtimestamp(_changed_s(each)) for each in folders.values())
-        listed = [(name, f"{time:%F %T}") for name, time in zip(folders, times, strict=True)]
         template = Environment(autoescape=True).from_string(_INDEX)
-        return template.render(root=str(root), folders=listed)
+        return template.render(root=str(root), names=[*folders])
     return page_of([folders[name] for name in names] or [*folders.values()], max_prompts)

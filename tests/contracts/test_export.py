@@ -89,22 +89,7 @@ def test_an_export_in_bf16_rounds_each_weight_once(tmp_path, trained):
     assert {path.name for path in tmp_path.iterdir()} == {"run", "out"}
 
 
-class Hub:
-    """Takes what ``HfApi`` is given, as the hub would."""
-
-    calls = []
-
-    def create_repo(self, repo_id, *, private, exist_ok):
-        self.calls.append((repo_id, private, exist_ok))
-
-    def upload_folder(self, *, repo_id, folder_path):
-        self.calls.append((repo_id, sorted(path.name for path in Path(folder_path).iterdir())))
-        return f"https://hub/{repo_id}"
-
-
-def test_an_export_has_a_model_card_and_goes_to_a_private_repository(
-    tmp_path, trained, monkeypatch, capsys
-):
+def test_an_export_has_a_model_card(tmp_path, trained):
     run = tmp_path / "run"
     write_checkpoint(run / "checkpoints/global_step_7", trained, 1)
     (run / "config.yaml").write_text(
@@ -112,27 +97,12 @@ def test_an_export_has_a_model_card_and_goes_to_a_private_repository(
         "actor_rollout_ref: {model: {path: owner/base}}\n"
     )
     (run / "metrics.jsonl").write_text('{"step": 7, "val-core/mine/acc/mean@4": 0.25}\n')
-    monkeypatch.setattr("huggingface_hub.HfApi", Hub)
-    command = [str(run / "checkpoints/global_step_7"), str(tmp_path / "out")]
-    assert main([*command, "--push-to-hub", "me/model"]) == 0
-    assert capsys.readouterr().out.endswith("https://hub/me/model\n")
-    made, sent = Hub.calls
-    assert made == ("me/model", True, True)
-    assert sent[0] == "me/model" and {"README.md", "model.safetensors"} <= {*sent[1]}
+    assert main([str(run / "checkpoints/global_step_7"), str(tmp_path / "out")]) == 0
     card = ModelCard.load(tmp_path / "out/README.md")
     assert (card.data.base_model, card.data.license) == ("owner/base", "unknown")
     assert {"sage", "verl"} <= {*card.data.tags}
     assert [each.metric_value for each in card.data.eval_results] == [0.25]
     assert "| ['mine.parquet'] |" in card.text and "| steps | 7 |" in card.text
-
-
-def test_a_name_that_is_no_repository_ends_before_the_export(tmp_path, trained, capsys):
-    checkpoint = tmp_path / "run/checkpoints/global_step_7"
-    write_checkpoint(checkpoint, trained, 1)
-    given = [str(checkpoint), str(tmp_path / "out"), "--push-to-hub", "a/b/c"]
-    assert code_of(main, given) == 2
-    assert "--push-to-hub a/b/c" in capsys.readouterr().err
-    assert not (tmp_path / "out").exists()
 
 
 def merge(checkpoint):
