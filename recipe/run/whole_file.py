@@ -6,6 +6,7 @@ import contextlib
 import fcntl
 import hashlib
 import os
+import shutil
 import threading
 import time
 from collections.abc import Iterable, Iterator
@@ -45,12 +46,20 @@ def write_whole(path: Path, text: str) -> None:
         file.write(text.encode("utf-8"))
 
 
-def move_whole(draft: Path, target: Path) -> None:
-    """Move a folder to its place once all of its files are on the disk."""
-    for path in (*filter(Path.is_file, draft.rglob("*")), draft):
-        sync(path)
-    os.replace(draft, target)
-    sync(target.parent)
+@contextmanager
+def whole_folder(target: Path) -> Iterator[Path]:
+    """Yield an empty folder that takes its place, on the disk, when the block ends well."""
+    draft = target.with_name(f".{target.name}.draft")
+    shutil.rmtree(draft, ignore_errors=True)  # of a killed command, as large as a model
+    draft.mkdir(parents=True)
+    try:
+        yield draft
+        for path in (*filter(Path.is_file, draft.rglob("*")), draft):
+            sync(path)
+        os.replace(draft, target)
+        sync(target.parent)
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
 
 
 def sync(path: Path) -> None:
@@ -65,17 +74,12 @@ def sync(path: Path) -> None:
 def append_lines(path: Path, lines: Iterable[bytes]) -> None:
     """Add lines, given without their ends, at the end of a file and in place of a cut last one."""
     with open(path, "a+b") as file:
-        drop_fragment(file)
+        if file.seek(0, os.SEEK_END):
+            file.seek(-1, os.SEEK_END)
+            if file.read() != b"\n":  # a kill or a full disk left it
+                file.seek(0)
+                file.truncate(sum(len(line) for line in file if line.endswith(b"\n")))
         file.writelines(line + b"\n" for line in lines)
-
-
-def drop_fragment(file: BinaryIO) -> None:
-    """Cut off what a kill or a full disk left of a last line; its place in the file moves."""
-    if file.seek(0, os.SEEK_END):
-        file.seek(-1, os.SEEK_END)
-        if file.read() != b"\n":
-            file.seek(0)
-            file.truncate(sum(len(line) for line in file if line.endswith(b"\n")))
 
 
 def file_sha256(path: str | Path) -> str:

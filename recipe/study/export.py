@@ -22,7 +22,7 @@ from recipe.run.children import run_child
 from recipe.run.config import ROLLOUT, check, setting
 from recipe.run.ending import Parser, errors_in_one_line
 from recipe.run.errors import ConfigError
-from recipe.run.whole_file import move_whole
+from recipe.run.whole_file import whole_folder
 from recipe.study.model_card import model_card
 
 if TYPE_CHECKING:  # it loads for seconds
@@ -59,16 +59,10 @@ def export_model(
 
 def write_whole_model(parts: Path, target: Path, dtype: str, card: str = "") -> None:
     """Write what verl saved of a trainer as a model with its card, whole or not at all."""
-    draft = target.with_name(f".{target.name}.draft")
-    shutil.rmtree(draft, ignore_errors=True)  # of a killed command, as large as a model
-    draft.parent.mkdir(parents=True, exist_ok=True)
-    try:
+    with whole_folder(target) as draft:
         write_model(parts, draft, dtype)
         if card:
             (draft / "README.md").write_text(card, encoding="utf-8")
-        move_whole(draft, target)
-    finally:
-        shutil.rmtree(draft, ignore_errors=True)
 
 
 def merge_model(config: DictConfig) -> None:
@@ -108,7 +102,7 @@ def write_model(actor: Path, target: Path, dtype: str) -> None:
     weights = {name: each.to(torch_dtype) for name, each in parts}
     if missing := model.state_dict().keys() - weights.keys():
         raise ConfigError(f"{actor} lacks the weights {', '.join(sorted(missing)[:3])}")
-    shutil.copytree(files, target)
+    shutil.copytree(files, target, dirs_exist_ok=True)
     model.save_pretrained(target, state_dict=weights)  # with a configuration of the new dtype
     settings = files / "generation_config.json"
     if settings.exists():  # the library has made one of the configuration

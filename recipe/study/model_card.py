@@ -6,7 +6,7 @@ import contextlib
 import re
 from pathlib import Path
 
-from huggingface_hub import EvalResult, ModelCardData
+from huggingface_hub import ModelCardData
 from omegaconf import OmegaConf
 
 from recipe.run.errors import HintError
@@ -40,12 +40,6 @@ def model_card(folder: Path, step: int, license_name: str) -> str:
         library_name="transformers",
         pipeline_tag="text-generation",
         tags=["reinforcement-learning", "verl", "hint-rl", str(rows["method of hint-rl"])],
-        model_name=run.name,
-        eval_results=[
-            EvalResult("text-generation", name, name, "accuracy", round(score, 4))
-            for name, score in scores.items()
-        ]
-        or None,
     )
     rows |= {"licence": license_name, "steps": step}
     rows |= {f"accuracy on {name}, no hints": f"{score:.1%}" for name, score in scores.items()}

@@ -84,9 +84,8 @@ def check_and_warm_up(config: DictConfig) -> None:
         check(is_same, f"{path} is of other settings or rows; give those, or another warmup.output")
         if not (config.preflight_only or model.exists()):
             write_whole(path, text)
-            latest = (
-                root / "checkpoints/latest_checkpointed_iteration.txt"
-            )  # from where verl goes on
+            # From where verl goes on.
+            latest = root / "checkpoints/latest_checkpointed_iteration.txt"
             if (step := int(latest.read_text("utf-8")) if latest.exists() else 0) < total:
                 folder.begin_after(step)
                 _train(own, folder, lock)
