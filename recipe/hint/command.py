@@ -16,7 +16,7 @@ from hydra._internal.utils import get_args_parser
 from hydra.core.config_store import ConfigStore
 from hydra.core.global_hydra import GlobalHydra
 from hydra.errors import OverrideParseException
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import OmegaConf
 
 from recipe import PROGRAMS, REPOSITORY
 from recipe.hint.methods import every_method
@@ -100,13 +100,6 @@ def set_config_paths() -> None:
     ConfigStore.instance().store(name="method_settings", node=method_defaults())
 
 
-def primary_config() -> DictConfig:
-    """Return all settings as the primary configuration gives them, without overrides."""
-    GlobalHydra.instance().clear()
-    with initialize_config_dir(config_dir=str(CONFIG_DIR), version_base=None):
-        return compose("hint_trainer")
-
-
 def explain(error: Exception, argv: Sequence[str]) -> str:
     """Return in one line what is wrong with the command line, and the name that was meant."""
     text = one_line(error)
@@ -119,7 +112,9 @@ def explain(error: Exception, argv: Sequence[str]) -> str:
         return text
     found = match[1] or match[2]
     name = next((given for given in given_settings(argv) if given.endswith(found)), found)
-    node: Any = OmegaConf.to_container(primary_config(), resolve=False)
+    GlobalHydra.instance().clear()
+    with initialize_config_dir(config_dir=str(CONFIG_DIR), version_base=None):
+        node: Any = OmegaConf.to_container(compose("hint_trainer"), resolve=False)
     known = dict(leaves(node))
     meant = difflib.get_close_matches(name, known, n=1)
     hint = f"; did you mean {meant[0]}?" if meant else ""

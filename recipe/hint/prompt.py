@@ -133,19 +133,13 @@ class Prompt:
 def with_hint(
     messages: Sequence[Message], hint: str, texts: Texts, style: Style = "paper"
 ) -> list[Message]:
-    """Return the data set's conversation with ``hint`` in it.
+    """Return the data set's conversation, which ends with a user turn, with ``hint`` in it.
 
     ``paper`` appends to the last user turn and leaves every other token as it was, so the
     un-hinted prompt's text stays a prefix up to the end of that turn. ``release`` is the form of
     the authors' release: its own system prompt and a ``Question:`` line. ``prefill`` makes the hint
     the beginning of the response, which the policy continues.
-
-    Raises:
-        ConfigError: If the conversation does not end with a user turn.
     """
-    if not messages or messages[-1]["role"] != "user":
-        role = messages[-1]["role"] if messages else "nothing"
-        raise ConfigError(f"a prompt must end with a user turn to take a hint; it ends with {role}")
     if style == "prefill":
         return [*messages, {"role": "assistant", "content": hint}]
     question = messages[-1]["content"]

@@ -9,9 +9,9 @@ A failure is one of these values too, with a reason; nothing here is ever ``None
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Literal
 
 HintStatus = Literal[
     "none",  # level 0: no hint was asked for
@@ -80,11 +80,6 @@ class ProblemState:
     step: int = 0
     repeat: int = 0
     sent_step: int = 0
-
-    @classmethod
-    def from_queue(cls, values: Mapping[str, Any], step: int) -> ProblemState:
-        """Return the state that travelled with a prompt, at the step that samples it."""
-        return cls(**{**values, "step": step})
 
     @property
     def schedule_step(self) -> int:

@@ -101,11 +101,8 @@ def _solution(metadata: Mapping[str, Any]) -> Iterator[str]:
     """Yield the lines of a worked solution: the library's own, else one of ours, else none."""
     if own := metadata.get("answer_cot"):
         yield own.partition("####")[0].strip()  # the answer stands behind the mark
-    elif metadata.get("source_dataset") == "leg_counting":
-        yield from _legs(metadata)
-
-
-def _legs(metadata: Mapping[str, Any]) -> Iterator[str]:
+    if metadata.get("source_dataset") != "leg_counting":
+        return
     from reasoning_gym.arithmetic.leg_counting import ANIMALS  # pyright: ignore[reportMissingImports]
 
     legs = [num * ANIMALS[each] for each, num in metadata["animals"].items()]

@@ -146,7 +146,7 @@ def test_a_problem_that_a_step_holds_twice_is_sampled_with_other_seeds_the_secon
         states = trainer._fetch_one_gen_batch()["hint_state_of_problem"]
         states = [tu.unwrap_non_tensor_data(state) for state in states]
         # What a queue keeps, for a run that is resumed at another step.
-        assert {ProblemState.from_queue(state, 7).sent_step for state in states} == {step}
+        assert {ProblemState(**{**state, "step": 7}).sent_step for state in states} == {step}
         return [state["repeat"] for state in states]
 
     assert [repeats(1), repeats(1), repeats(2)] == [[0, 0], [1, 1, 0], [0]]

@@ -1,11 +1,8 @@
 """The texts, and how a hint enters a conversation."""
 
-import pytest
-
 from recipe.hint.hints.self_generated import hint_request
 from recipe.hint.prompt import ANSWER_SYSTEM_PROMPT, Texts, with_hint
 from recipe.hint.schema import seed_at
-from recipe.run.errors import ConfigError
 
 CHAT = [{"role": "system", "content": "S"}, {"role": "user", "content": "Q {x} $\\frac{1}{2}$"}]
 
@@ -23,11 +20,6 @@ def test_the_release_form_replaces_the_system_prompt_and_names_the_question():
     assert hinted[1]["content"] == (
         "Question:\nQ {x} $\\frac{1}{2}$\n\nHere is a hint to help you:\nH"
     )
-
-
-def test_a_conversation_that_does_not_end_with_the_user_takes_no_hint():
-    with pytest.raises(ConfigError, match="it ends with assistant"):
-        with_hint([{"role": "assistant", "content": "A"}], "H", Texts())
 
 
 def test_the_request_shows_question_and_solution_literally():

@@ -117,9 +117,9 @@ def test_every_id_keeps_its_own_state_through_a_file(ids):
 
 
 def test_a_prompt_that_is_sent_again_keeps_its_place_in_the_schedule():
-    found = ProblemState.from_queue({"visits": 1, "step": 0, "sent_step": 4}, step=7)
+    found = ProblemState(visits=1, step=7, sent_step=4)
     assert (found.step, found.schedule_step) == (7, 4)
-    assert ProblemState.from_queue({}, step=7).schedule_step == 7
+    assert ProblemState(step=7).schedule_step == 7
 
 
 def test_one_right_response_of_ten_is_an_accuracy_of_a_tenth():

@@ -83,7 +83,7 @@ class HintWorker(_WorkerTQ):
         verl submits a whole validation set at once. A prompt that waits here has no request in
         vLLM's own queue, where the limit ``rollout_s`` would already be running.
         """
-        state = ProblemState.from_queue(prompt.get(store.STATE_FIELD, {}), step)
+        state = ProblemState(**{**prompt.get(store.STATE_FIELD, {}), "step": step})
         rollout = PromptRollout(problem, state, parts)
         async with self._slots:
             return await rollout.run(prompt["uid"], step)

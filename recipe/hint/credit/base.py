@@ -88,13 +88,6 @@ class Credit:
         """Return the factor of each token's advantage, shape (N, T) or (N, 1): 1."""
         return np.ones((len(rows), 1))
 
-    def kl_coefs(self, rows: Sequence[CreditRow], kls_N: np.ndarray) -> np.ndarray:
-        """Return the KL coefficient of each row, shape (N,): the row's own.
-
-        ``kls_N`` are log-ratios to the reference policy, summed over a row's tokens, in nats.
-        """
-        return np.array([row.kl_coef for row in rows])
-
     @property
     def weighs_tokens(self) -> bool:
         """Whether a row's tokens may differ in weight."""
@@ -113,8 +106,8 @@ class Credit:
         """
         advantages_N = self.advantages(rows)
         weights_NT = np.array([[row.weight] for row in rows]) * self.token_weights(rows, tokens)
-        kl_coefs_N = self.kl_coefs(rows, tokens.kls_N)
-        penalty_NT = kl_coefs_N[:, None] * np.where(tokens.mask_NT > 0, tokens.k1_NT, 0.0)
+        kl_coefs_N1 = np.array([[row.kl_coef] for row in rows])
+        penalty_NT = kl_coefs_N1 * np.where(tokens.mask_NT > 0, tokens.k1_NT, 0.0)
         to_go_NT = np.flip(np.cumsum(np.flip(penalty_NT, axis=1), axis=1), axis=1)
         return advantages_N, (weights_NT * advantages_N[:, None] - to_go_NT) * tokens.mask_NT
 
