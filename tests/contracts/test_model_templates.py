@@ -1,12 +1,13 @@
 """What the checks before a start say of a model's chat template and of its stops."""
 
+import shutil
 from functools import partial
 from types import SimpleNamespace
 
 import pytest
 from omegaconf import OmegaConf
 from random_model import FAMILIES, build_tokenizer
-from transformers import AutoConfig, GenerationConfig
+from transformers import AutoConfig, AutoTokenizer, GenerationConfig
 
 from recipe.hint.adapter.chat_template import Renderer
 from recipe.hint.adapter.preflight import inputs
@@ -52,6 +53,18 @@ def test_a_response_that_vllm_would_not_stop_is_said_with_the_token_to_add(load)
     [warning] = model.warnings
     assert "'<end_of_turn>', at which vLLM does not stop" in warning
     assert "add 106 to eos_token_id in" in warning
+
+
+def test_an_end_token_that_begins_a_turn_is_refused_with_the_one_that_ends_it(
+    composed, folders, tmp_path
+):
+    broken = shutil.copytree(folders("qwen25"), tmp_path / "broken")
+    tokenizer = AutoTokenizer.from_pretrained(broken)
+    tokenizer.eos_token = "<|im_start|>"  # as transformers reads SmolLM2's GGUF file
+    tokenizer.save_pretrained(broken)
+    config = composed("hardware=laptop", f"actor_rollout_ref.model.path={broken}")
+    with pytest.raises(ConfigError, match=r"eos token '<\|im_start\|>'.* '<\|im_end\|>'"):
+        read_model(config, has_weights=False)
 
 
 def test_a_refused_system_turn_is_folded_in_every_count(load):

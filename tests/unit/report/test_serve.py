@@ -1,5 +1,6 @@
 """Pages over HTTP: anew on every request, to this machine alone, and of nothing but runs."""
 
+import functools
 import re
 import signal
 import socket
@@ -105,11 +106,16 @@ def test_a_run_that_cannot_be_read_is_told_in_one_line(ask, runs):
 def test_ctrl_c_ends_it_without_a_word(runs):
     code = "from recipe.hint.main_report import main; main()"
     command = [sys.executable, "-c", code, "serve", str(runs / "other"), "--port", "0"]
-    pipe = subprocess.PIPE
-    with subprocess.Popen(command, cwd=ROOT, stdout=pipe, stderr=pipe, text=True) as process:
+    # A job in the background starts its programs with the signal ignored.
+    attended = functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, cwd=ROOT, preexec_fn=attended, **pipes) as process:
         assert process.stdout.readline().startswith("http://127.0.0.1:")
         process.send_signal(signal.SIGINT)
-        assert (process.wait(60), process.stderr.read()) == (0, "")
+        try:
+            assert (process.wait(60), process.stderr.read()) == (0, "")
+        finally:
+            process.kill()
 
 
 def test_a_folder_without_runs_and_a_port_in_use_are_one_line(tmp_path, ask, capsys):
