@@ -96,17 +96,19 @@ def _stop_warnings(renderer: Renderer, place: str, trust: bool) -> tuple[str, ..
 
     tokenizer, options = renderer.tokenizer, renderer.options
     end = end_of_turn(tokenizer, options)
+    if end is None:
+        return ()
     opening = renderer.text([{"role": "user", "content": "Question"}]).rpartition("Question")[2]
     begins = tokenizer(opening, add_special_tokens=False)["input_ids"]
     check(
-        end is None or end == tokenizer.eos_token_id or tokenizer.eos_token_id not in begins,
+        end == tokenizer.eos_token_id or tokenizer.eos_token_id not in begins,
         f"{MODEL}={place}: the chat template begins a turn with the tokenizer's eos token "
-        f"{tokenizer.eos_token!r}; expected what ends one, {tokenizer.decode([end or 0])!r}: "
+        f"{tokenizer.eos_token!r}; expected what ends one, {tokenizer.decode([end])!r}: "
         f"correct eos_token in tokenizer_config.json; main_prepare.py model converts GGUF files",
     )
     ids = getattr(get_generation_config(place, trust_remote_code=trust), "eos_token_id", None)
     stops = {tokenizer.eos_token_id, *(ids if isinstance(ids, list) else [ids])}
-    if end is None or end in stops:
+    if end in stops:
         return ()
     return (
         f"the chat template ends a response with {tokenizer.decode([end])!r}, at which vLLM does "
