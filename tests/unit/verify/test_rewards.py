@@ -5,20 +5,11 @@ from __future__ import annotations
 import subprocess
 import sys
 
-import pytest
-
 from recipe.problems.schema import problem_from_row
 from recipe.verify.golds import gold_text
-from recipe.verify.rewards import _pool, compute_score, reward_function
+from recipe.verify.rewards import compute_score, reward_function
 
 HASHES = [{"role": "user", "content": "Write the number after ####."}]
-
-
-@pytest.fixture(autouse=True, scope="module")
-def closed_pool():
-    yield
-    _pool().close()
-    _pool.cache_clear()
 
 
 def test_verl_calls_it_with_a_row():
