@@ -18,8 +18,7 @@ from recipe.hint.methods.base import Method
 from recipe.hint.prompt import Message, Texts
 from recipe.hint.record import Outcome, PromptRecord, PublishedRow, RoundRecord, verdict_counts
 from recipe.hint.samples import pack_sample
-from recipe.hint.schema import ProblemState, Response
-from recipe.hint.seeds import RolloutSeeds
+from recipe.hint.schema import ProblemState, Response, seed_at
 from recipe.hint.settings import HintSettings
 from recipe.hint.turns import (
     Place,
@@ -93,7 +92,7 @@ class PromptRollout:
     @property
     def first_seed(self) -> int:
         """Seed of the first response to the problem, after :meth:`run`; the i-th has i more."""
-        return self._seeds.of_level(self._rounds[0].level)
+        return self._seed(self._rounds[0].level)
 
     async def run(self, uid: str, step: int) -> Outcome:
         """Sample until the method decides what to train on.
@@ -103,7 +102,6 @@ class PromptRollout:
             step: Training step, a coordinate of every seed.
         """
         self._step = step
-        self._seeds = RolloutSeeds(self._settings.seed, step, self._problem.id, self._state)
         rounds = self._rounds
         decision = self._method.open(self._problem, self._state)
         try:
@@ -140,7 +138,7 @@ class PromptRollout:
                 prompt,
                 prompt.prompt_ids_T or self._engine.render(prompt.messages),
                 parent,
-                self._seeds.of_request(request, parent, self._rounds),
+                self._seed_of(request, parent),
             )
             for parent, prompt in built
             if prompt.is_usable
@@ -251,6 +249,26 @@ class PromptRollout:
     def _turn_at(self, place: Place) -> Turn:
         return turn_at(self._rounds, place)
 
+    # -- seeds: no two requests share one, except a probe with the group it becomes --------------
+
+    def _seed_of(self, request: Sample, parent: Place | None) -> int:
+        if parent:
+            return self._seed(request.level, request.prompt.kind, len(self._rounds), *parent)
+        # A probe that was not completed leaves its seeds to the whole group, which begins alike.
+        num_before = sum(
+            each.is_whole or not each.request.is_probe
+            for each in self._rounds
+            if each.level == request.level and each.has_responses and each.request.parents is None
+        )
+        return self._seed(request.level, *(("again", num_before) if num_before else ()))
+
+    def _seed(self, *coordinates: object) -> int:
+        repeat, sent = self._state.repeat, self._state.sent_step
+        again: tuple[object, ...] = ("repeat", repeat) if repeat else ()
+        # A resumed run sends prompts of several steps again at one.
+        again += ("sent", sent) if sent not in (0, self._step) else ()
+        return seed_at(self._settings.seed, self._step, self._problem.id, *coordinates, *again)
+
     # -- hints ----------------------------------------------------------------------------------
 
     def _start_writing(self) -> asyncio.Task[HintResult]:
@@ -264,7 +282,7 @@ class PromptRollout:
         start = time.perf_counter()
 
         async def generate(messages: list[Message], attempt: int) -> WrittenText:
-            return await self._engine.write(messages, self._seeds.at("hint", attempt))
+            return await self._engine.write(messages, self._seed("hint", attempt))
 
         num_before = self._state.visits
         written = await self._source.write(self._problem, generate, num_before=num_before)
