@@ -20,7 +20,7 @@ import pyarrow as pa
 from tqdm import tqdm
 
 from recipe.problems.columns import Row, check_names, make_row, parquet_rows, with_system
-from recipe.problems.gym import PREFIX, draw_records
+from recipe.problems.gym import PREFIX, TAKES_ALL, draw_records
 from recipe.problems.schema import (
     PROBLEM,
     SOLUTION,
@@ -406,6 +406,9 @@ def read_rows(
 
 def _drawn(name: str, said: Given, num: int) -> Prepared:
     set_name, split = name.removeprefix(PREFIX), said.split or "train"
+    if set_name in TAKES_ALL and said.kind in (None, "reasoning_gym"):
+        told = f"its score takes {TAKES_ALL[set_name]!r} for almost every problem"
+        raise DataError(f"{name}: {told}; choose another, or --kind maths for numbers")
     drawn, warnings = draw_records(set_name, split, num, said.seed, said.config)
     if not drawn:
         raise DataError(f"{name}: no problems; {listed(warnings, '; ')}")

@@ -1,9 +1,9 @@
 """Grade by the score of a reasoning-gym data set (Apache-2.0, github.com/open-thought).
 
 The answer is the last one between <answer> and </answer>. ``extra_info.reasoning_gym`` holds the
-library's entry, since a score may read its metadata. Some scores evaluate the answer as Python: the
-process that does so can write no file, start no process and open no connection, but such a response
-can forge its own score.
+library's entry, since a score may read its metadata. Nine scores evaluate the answer as Python, so
+a response could forge its own: they get literals or formulas, and any other answer is worth 0. The
+process of a grade can write no file, start no process and open no connection.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ from __future__ import annotations
 import ast
 import importlib
 import json
+import re
+import sys
 from typing import Any
 
 from recipe.run.errors import ConfigError
@@ -22,6 +24,16 @@ from recipe.verify.programs.sandbox import restrict
 from recipe.verify.schema import Item, Reason, Verdict
 
 KIND = "reasoning_gym"  # of reward_model.kind, and the field of extra_info
+# Scores that evaluate the answer, and what an answer may be there. A call or name that is not in it
+# could run code, let sympy solve the problem, or make numbers that are not given (x/x is 1).
+_SUM = re.compile(r"(?:[0-9\s()+-]|\*(?!\*)|/(?!/))*")
+_FORMULA = re.compile(
+    r"(?:[0-9\s()*/+-]|\.(?=[0-9])|[A-Za-z](?!\w|\s*\()"
+    r"|(?:exp|log|ln|sqrt|Abs|a?(?:sin|cos|tan)h?)(?=\s*\())*"
+)
+_FORMS = {"countdown": _SUM, "puzzle24": _SUM, "polynomial_multiplication": _FORMULA}
+_FORMS |= {"simple_integration": _FORMULA, "intermediate_integration": _FORMULA}
+_LISTS = {"binary_matrix", "n_queens", "spiral_matrix", "string_insertion"}
 
 
 def data_sets() -> Any:
@@ -47,8 +59,17 @@ def full_verdict(item: Item, options: GradeOptions) -> Verdict:
     config, entry = (ast.literal_eval(given[name]) for name in ("config", "entry"))
     scorer, (answer, _) = data_sets().create_dataset(given["name"], **config), _answer(item)
     restrict("seccomp" if "seccomp" in layers else "")  # Landlock would hide the library's files
-    score = scorer.score_answer(answer, entry)
+    score = score_of(answer, given["name"], scorer, entry)
     return read_result({"score": score, "acc": float(score >= 1), "pred": answer})
+
+
+def score_of(answer: str, name: str, data_set: Any, entry: dict[str, Any]) -> float:
+    """Return the library's score, which may raise anything; 0 for an answer that could be code."""
+    if name in _LISTS:
+        vars(sys.modules[type(data_set).__module__])["eval"] = ast.literal_eval
+    if name in _FORMS and not _FORMS[name].fullmatch(answer):
+        return 0.0
+    return data_set.score_answer(answer, entry)
 
 
 def _answer(item: Item) -> tuple[str, Reason]:

@@ -7,6 +7,7 @@ import pytest
 from hub_files import prepare
 
 from recipe.problems.columns import read_problems, write_rows
+from recipe.problems.gym import TAKES_ALL
 from recipe.problems.prepare import Given, read_rows
 from recipe.run.errors import ConfigError, DataError
 
@@ -90,6 +91,16 @@ def test_another_seed_is_another_file_and_the_same_one_is_the_same_file(tmp_path
 def test_what_the_library_does_not_have_is_refused(name, said, message):
     with pytest.raises(DataError, match=message):
         rows_of(name, **said)
+
+
+@pytest.mark.parametrize(("name", "answer"), TAKES_ALL.items())
+def test_a_data_set_is_refused_where_one_answer_is_right_for_almost_every_problem(name, answer):
+    data_set = pytest.importorskip("reasoning_gym").create_dataset(name, seed=1, size=20)
+    assert sum(data_set.score_answer(answer, each) == 1 for each in data_set) > 15
+    with pytest.raises(DataError, match=f"its score takes {re.escape(repr(answer))} for almost"):
+        rows_of(name)
+    if name == "coin_flip":  # its answers are numbers
+        assert len(rows_of(name, kind="maths").rows) == 20
 
 
 def test_a_row_without_the_library_or_its_entry_is_refused(tmp_path, monkeypatch):

@@ -1,15 +1,19 @@
 """The score of reasoning-gym's data sets, in processes that can be killed and write nothing."""
 
+import ast
+import inspect
 import json
+import re
 
 import pytest
 
 from recipe.problems.prepare import Given, read_rows
+from recipe.verify import gym
 from recipe.verify.pool import VerifierPool
 from recipe.verify.rewards import compute_score
 from recipe.verify.schema import Item
 
-pytest.importorskip("reasoning_gym")
+DATASETS = pytest.importorskip("reasoning_gym.factory").DATASETS
 
 
 @pytest.fixture(scope="module")
@@ -51,33 +55,82 @@ def test_a_response_without_an_answer_needs_no_process(pool):
     assert [v.reason for v in graded(pool, row, *texts, is_truncated=True)] == ["truncated"] * 3
 
 
-def test_an_answer_that_is_run_as_python_writes_nothing_and_starts_nothing(pool, tmp_path):
-    # This score gives 0.1 where the value of the answer is the right one.
-    row, file = one("string_insertion"), tmp_path / "written"
-    right = f"[{row['answer']!r}]"
-    attacks = [
-        f"{right} if open({str(file)!r}, 'w') else ''",
-        f"{right} if __import__('os').system('touch {file}') == 0 else ''",
-        f"{right} if __import__('socket').socket() else ''",
-    ]
-    honest, *others = graded(pool, row, *(f"<answer>{each}</answer>" for each in [right, *attacks]))
-    assert honest.train_reward == 0.1
-    assert [each.train_reward for each in others] == [0.0] * 3
+FORGED = (
+    "(lambda m: m.update(read_result=lambda _: m['Verdict'](1.0, 'correct')))"
+    "(vars(__import__('recipe.verify.gym', fromlist=['x'])))"
+)
+ATTACKS = {
+    "string_insertion": [
+        FORGED,
+        "[oracle_answer]",
+        "[right := {answer!r}]",
+        "[f'{{oracle_answer}}']",
+        "[{answer!r}] if open('{file}', 'w') else ''",
+        "[{answer!r} for _ in [setattr(type(self), 'score_answer', lambda *_: 1.0)]]",
+        "{nest}",
+    ],
+    "n_queens": ["[row.split() for row in valid_solutions[0].splitlines()]", "exit(0)"],
+    "countdown": [
+        FORGED,
+        "0x{target:x} + 0x0 * ({numbers})",
+        "{numbers} {ones}",
+        "-~-~({numbers})",
+        "9**9**9**9**9",
+        "{nest}",
+    ],
+    "simple_integration": [
+        "Integral({integrand}, {variable})",
+        "integrate({integrand}, {variable})",
+        "S('{answer}')",
+        "({answer}).subs(C, 0)",
+        "sympify({answer})",
+        "lambdify((), '{answer}')()",
+    ],
+}
+
+
+@pytest.mark.parametrize("name", ATTACKS)
+def test_an_answer_that_is_evaluated_cannot_forge_its_score(pool, name, tmp_path):
+    row, file = one(name), tmp_path / "written"
+    entry = ast.literal_eval(row["extra_info"]["reasoning_gym"]["entry"])
+    numbers, target = entry["metadata"].get("numbers", []), entry["metadata"].get("target", 0)
+    more = target - sum(numbers)
+    known = entry["metadata"] | {
+        "answer": row["answer"],
+        "file": file,
+        "nest": "[" * 10**5 + "]" * 10**5,
+        "numbers": " + ".join(map(str, numbers)),
+        "ones": ("+ x/x " if more > 0 else "- x/x ") * abs(more),
+        "target": target,
+    }
+    answers = [each.format(**known) for each in ATTACKS[name]]
+    verdicts = graded(pool, row, *(f"<answer>{each}</answer>" for each in answers))
+    assert [(v.reason, v.train_reward) for v in verdicts] == [("wrong", 0.0)] * len(answers)
     assert not file.exists()
 
 
-def test_a_hang_and_a_crash_are_ungraded_and_the_next_grade_is_right(pool):
+def test_a_list_of_the_right_characters_is_worth_what_the_library_says(pool):
     row = one("string_insertion")
-    hang, crash, right = graded(
-        pool,
-        row,
-        "<answer>sum(1 for _ in iter(int, 1))</answer>",
-        "<answer>__import__('os')._exit(1)</answer>",
-        f"<answer>{row['answer']}</answer>",
+    [honest] = graded(pool, row, f"<answer>{list(row['answer'])}</answer>")
+    assert (honest.reason, honest.train_reward) == ("wrong", 0.1)
+
+
+def test_no_other_score_evaluates_the_answer():
+    evaluating = re.compile(r"\b(?:eval|exec|parse_expr|sympify)\((?!problem|entry|meta)")
+    found = set()
+    for name, (data_set, _) in DATASETS.items():
+        scored = inspect.getsource(data_set.score_answer)
+        found |= {name} if evaluating.search(scored) else set()
+    assert found == gym._FORMS.keys() | gym._LISTS
+
+
+def test_a_hang_is_ungraded_and_the_next_grade_is_right(pool):
+    row = one("polynomial_multiplication")
+    hang, right = graded(
+        pool, row, "<answer>9**9**9**9**9</answer>", f"<answer>{row['answer']}</answer>"
     )
     assert (hang.reason, hang.train_reward) == ("timeout", 0.0)
-    assert (crash.reason, crash.train_reward) == ("error", 0.0)
-    assert hang.is_ungraded and crash.is_ungraded and right.reason == "correct"
+    assert hang.is_ungraded and right.reason == "correct"
 
 
 def test_verls_interface_reads_the_entry_too():
