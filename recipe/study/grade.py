@@ -27,11 +27,10 @@ from recipe.run.ending import Parser, errors_in_one_line
 from recipe.run.typed import finite, read_json
 from recipe.run.whole_file import whole_file
 from recipe.verify.choice import read_letter
-from recipe.verify.formats import formats_asked_for
 from recipe.verify.options import GradeOptions, Isolation
 from recipe.verify.pool import VerifierPool
 from recipe.verify.programs.tests import with_entry_point
-from recipe.verify.schema import UNGRADED, AnswerFormat, Item, Kind, Verdict
+from recipe.verify.schema import UNGRADED, AnswerFormat, Item, Kind, Verdict, formats_asked_for
 
 _CHUNK_ROWS = 2048  # graded together: enough to keep all workers busy
 _ADDED = ("score", "reason", "extracted", "basis", "ignored")

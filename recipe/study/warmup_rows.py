@@ -13,8 +13,7 @@ from recipe.hint.hints.self_generated import hint_request
 from recipe.hint.hints.solution_levels import solution_levels
 from recipe.hint.prompt import Message, Style, Texts, with_hint
 from recipe.problems.schema import Problem
-from recipe.verify.formats import formats_asked_for
-from recipe.verify.schema import Item, Verdict
+from recipe.verify.schema import Item, Verdict, formats_asked_for
 
 KINDS = ("solve", "hinted", "write")
 Row = tuple[Sequence[Message], str]  # a conversation and the response to learn

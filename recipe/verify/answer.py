@@ -67,7 +67,7 @@ def answer_in_box(
     Args:
         response: Text written by the policy.
         chosen: The format that is read; ``auto``: a box, or one of ``asked``.
-        asked: What ``formats.formats_asked_for`` says about the conversation.
+        asked: What ``formats_asked_for`` says about the conversation.
         is_truncated: The response was cut, so that its last line may go on.
     """
     text = response.rpartition("</think>")[2]

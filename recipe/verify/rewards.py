@@ -7,10 +7,9 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from recipe.verify.formats import formats_asked_for
 from recipe.verify.golds import gold_text, plain
 from recipe.verify.pool import VerifierPool
-from recipe.verify.schema import Item
+from recipe.verify.schema import Item, formats_asked_for
 
 # Processes that can be killed, one set for all calls.
 _pool = functools.cache(VerifierPool)

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 Kind = Literal["maths", "choice", "program", "reasoning_gym"]
 # Where an answer is (``recipe.verify.answer``).
 Format = Literal["boxed", "hashes", "tags", "line"]
 AnswerFormat = Literal["auto", "boxed", "hashes", "tags", "line"]
+# What shows in a prompt that it asks for a format; "Answer:" at its end asks for none.
+_ASKS: dict[Format, re.Pattern[str]] = {
+    "boxed": re.compile(r"\\f?boxed(?![a-z])|\bboxed\b|\bin an? box\b"),
+    "hashes": re.compile(r"(?<!#)####(?!#)"),
+    "tags": re.compile(r"<answer>", re.IGNORECASE),
+    "line": re.compile(r"Answer[*_`]{0,3}:(?!\s*\Z)"),
+}
 Reason = Literal[
     "correct",
     "wrong",
@@ -87,3 +95,28 @@ class Verdict:
     def train_reward(self) -> float:
         """What the response trains with."""
         return self.score if self.reward is None else self.reward
+
+
+def formats_asked_for(messages: str | Iterable[Mapping[str, Any]]) -> tuple[Format, ...]:
+    """Return the formats that a conversation's system and user turns ask for, in a fixed order.
+
+    Args:
+        messages: Turns with ``role`` and ``content``, or a prompt that is one text.
+    """
+    if not isinstance(messages, str):
+        # A turn with images is a list of parts, looked through as it is.
+        turns = (turn for turn in messages if turn.get("role") != "assistant")
+        messages = "\n".join(str(turn.get("content")) for turn in turns)
+    return tuple(name for name, pattern in _ASKS.items() if pattern.search(messages))
+
+
+def unasked_warning(prompts: Sequence[Any], chosen: AnswerFormat = "auto") -> str:
+    """Return a warning where prompts ask for no format that is read; else an empty text."""
+    reads = set(get_args(Format) if chosen == "auto" else [chosen])
+    num = sum(not reads & set(formats_asked_for(each)) for each in prompts)
+    if not num:
+        return ""
+    return (
+        f"{num} of {len(prompts)} prompts ask for no format that the grader reads; ask for a "
+        f"\\boxed{{}}, or see hint.verify.answer_format in docs/verification.md"
+    )

@@ -21,8 +21,7 @@ from recipe.hint.settings import HintSettings
 from recipe.problems.schema import Problem
 from recipe.run.config import world_size
 from recipe.run.environment import log_to_stderr
-from recipe.verify.formats import formats_asked_for
-from recipe.verify.schema import Item, Verdict
+from recipe.verify.schema import Item, Verdict, formats_asked_for
 
 
 class VllmEngine(Engine):

@@ -12,10 +12,9 @@ from attacks import formats
 
 from recipe.study.grade import read_item
 from recipe.verify.answer import answer_in_box
-from recipe.verify.formats import formats_asked_for
 from recipe.verify.grading import grade
 from recipe.verify.options import GradeOptions
-from recipe.verify.schema import Item
+from recipe.verify.schema import Item, formats_asked_for
 
 CASES = json.loads((Path(__file__).parents[2] / "golden/answer_formats.json").read_text())
 NUM_CASES = int(os.environ.get("HINT_ATTACK_CASES", "2000"))

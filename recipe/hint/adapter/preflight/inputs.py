@@ -20,7 +20,7 @@ from recipe.problems.schema import Problem, complete_sets
 from recipe.run.config import FUNCTION, MODEL_NODE, PROMPT_LENGTH, ROLLOUT, check, files_of, setting
 from recipe.run.errors import ConfigError, DataError, one_line
 from recipe.run.paths import TRAIN, local_path
-from recipe.verify.formats import unasked_warning
+from recipe.verify.schema import unasked_warning
 
 MODEL, MAX_MODEL_LEN = f"{MODEL_NODE}.path", f"{ROLLOUT}.max_model_len"
 _TEMPLATE = f"{MODEL_NODE}.custom_chat_template"
