@@ -90,15 +90,6 @@ class Claim:
 
 
 @dataclass(frozen=True)
-class Budget:
-    """A limit of what an arm's sampling costs: at most so many times another arm's tokens."""
-
-    arm: str
-    tokens_of: str
-    at_most: float
-
-
-@dataclass(frozen=True)
 class Plan:
     """One run to make: an arm with a seed."""
 
@@ -144,12 +135,12 @@ class Campaign:
     seeds: tuple[int, ...] = (1, 2, 3)
     reference: str | None = None
     claims: tuple[Claim, ...] = ()
-    budgets: tuple[Budget, ...] = ()
 
     def __post_init__(self) -> None:
-        named = {self.reference, *(each.arm for each in (*self.claims, *self.budgets))}
-        named |= {each.more_than for each in self.claims}
-        named |= {each.tokens_of for each in self.budgets}
+        named = {
+            self.reference,
+            *(name for each in self.claims for name in (each.arm, each.more_than)),
+        }
         unknown = (named - {None, *self.arms}) | {each for each in self.arms if "/" in each}
         if unknown or not self.arms:
             raise ConfigError(f"{unknown} is not an arm; choose from {', '.join(self.arms)}")

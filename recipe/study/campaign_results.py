@@ -21,7 +21,6 @@ from recipe.study.campaign import (
     CAMPAIGN_FILE,
     MEASURES,
     RESULTS,
-    Budget,
     Campaign,
     Claim,
     Plan,
@@ -33,21 +32,18 @@ from recipe.study.estimators import (
     crossed_p,
     crossed_share,
     holm,
-    mean_ratio,
 )
 from recipe.study.results import Groups, read_evaluation
-from recipe.study.runs import SECONDS, TOKENS, VLLM_DIFFERENCE, Run, level_share, read_run
+from recipe.study.runs import SECONDS, TOKENS, Run, read_run
 from recipe.study.tables import markdown, percent
 from recipe.verify.schema import UNGRADED
 
 _MIN_SEEDS = 3  # of fewer, an interval over seeds and problems is too narrow
-_NO_SIGNAL = "hint/zero_signal_after"
-# Beginnings of the metrics' names that a kept file holds.
+# Beginnings of the metrics' names that a kept file holds: those that a page shows.
 _KEPT = (
-    "step", "hint/prompts", "hint/used_", _NO_SIGNAL, "hint/leaked", "reward_tracking/pct_never_",
-    "turns/", "actor/entropy", "response_length/mean", "val-core/", SECONDS, VLLM_DIFFERENCE,
+    *("step", "hint/prompts", "hint/used_", "hint/zero_signal_after", "val-core/", SECONDS),
     *TOKENS,
-)  # fmt: skip
+)
 _ABOUT = """\
 # Results
 
@@ -169,28 +165,16 @@ class CampaignResult:
             return text, "not known"
         return text, "holds" if sides == {"holds"} else "undecided"
 
-    def cost(self, budget: Budget) -> tuple[str, str]:
-        """Return how many times the other's tokens an arm took, and what that says of a budget."""
-        arms, at_most = (budget.arm, budget.tokens_of), budget.at_most
-        ratios_S = self.token_ratios(*arms)
-        if len(ratios_S) < _MIN_SEEDS:
-            return "; ".join(f"{each:.2f}" for each in ratios_S) or "-", "not known"
-        value, low, high = (round(each, 2) for each in mean_ratio(ratios_S))
-        text = f"{value:.2f} ({low:.2f} - {high:.2f})"
-        if not self._is_complete(*arms, drawn=False):
-            return text, "not known"
-        return text, "holds" if high <= at_most else "fails" if low > at_most else "undecided"
-
     def token_ratios(self, arm: str, other: str) -> list[float]:
         """Return the tokens of an arm as multiples of another's, for each seed that both have."""
         seeds = self.common_seeds(arm, other)
         pairs = [[self.seeds[each][seed].tokens() for each in (arm, other)] for seed in seeds]
         return [mine / theirs for mine, theirs in pairs if mine and theirs]
 
-    def _is_complete(self, *arms: str, drawn: bool = True) -> bool:
+    def _is_complete(self, *arms: str) -> bool:
         """Return whether all seeds are there, trained equal steps, and two arms are drawn alike."""
         facts = [
-            (run.last_step, drawn and len(arms) > 1 and _drawn(run))
+            (run.last_step, len(arms) > 1 and _drawn(run))
             for arm in arms
             for run in self.seeds.get(arm, {}).values()
         ]
@@ -390,7 +374,6 @@ def _tables(result: CampaignResult, p_values: Mapping[Claim, str]) -> Iterator[t
         yield f"By seed, {source}", _by_seed(result, source)
         yield f"Accuracy in training's own validations, {source}", _learning(result, source)
     yield "Cost", _cost(result)
-    yield "Trained without a hint over the quarters of training, % of prompts", _unhinted(result)
 
 
 def _conditions(result: CampaignResult) -> list[str]:
@@ -431,16 +414,12 @@ def _told(values: Mapping[str, Any], without: str = "") -> str:
 
 def _claims(result: CampaignResult, p_values: Mapping[Claim, str]) -> Table:
     rows = []
-    for each in (*result.campaign.claims, *result.campaign.budgets):
-        if isinstance(each, Budget):
-            said = f"{each.arm}: at most {each.at_most:g} times the tokens of {each.tokens_of}"
-            other, (text, verdict), p = each.tokens_of, result.cost(each), "-"
-        else:
-            said, other = _said(each), each.more_than or each.arm
-            (text, verdict), p = result.verdict(each), p_values.get(each, "-")
+    for each in result.campaign.claims:
+        text, verdict = result.verdict(each)
         a, b = {"fails": ("**", "**"), "undecided": ("", "**")}.get(verdict, ("", ""))
-        seeds = str(len(result.common_seeds(each.arm, other)))
-        rows.append([f"{a}{said}{a}", seeds, text, p, f"{b}{verdict}{b}"])
+        seeds = str(len(result.common_seeds(each.arm, each.more_than or each.arm)))
+        p = p_values.get(each, "-")
+        rows.append([f"{a}{_said(each)}{a}", seeds, text, p, f"{b}{verdict}{b}"])
     return ["claim", "seeds", "measured", "p (corrected)", "verdict"], rows
 
 
@@ -523,37 +502,12 @@ def _cost(result: CampaignResult) -> Table:
     rows, reference = [], result.campaign.compared_with
     for arm, seeds in result.seeds.items():
         runs, ratios = [*seeds.values()], result.token_ratios(arm, reference)
-        gaps = [row[VLLM_DIFFERENCE] for r in runs for row in r.training if VLLM_DIFFERENCE in row]
         rows.append(
             [
                 arm,
                 f"{fmean(run.tokens() for run in runs) / 1000:.0f}k",
                 f"{geometric_mean(ratios):.2f}" if ratios else "-",
                 _mean([run.minutes() for run in runs], "{:.1f}"),
-                _mean([_late(run) for run in runs]),
-                f"{max(gaps):.1e}" if gaps else "-",
             ]
         )
-    head = ["arm", "tokens a run", f"times {reference}'s", "minutes of steps"]
-    late_title = "informative groups in the last quarter, %"
-    return [*head, late_title, "trainer against vLLM, worst step's mean"], rows
-
-
-def _late(run: Run) -> float | None:
-    """Return the share of informative groups in the last quarter of the steps."""
-    after = 0.75 * run.last_step
-    rows = [row for row in run.training if row["step"] > after and _NO_SIGNAL in row]
-    return fmean(1 - row[_NO_SIGNAL] for row in rows) if rows else None
-
-
-def _unhinted(result: CampaignResult) -> Table:
-    """Return the share of prompts that trained without a hint, of the arms that use hints."""
-    rows = []
-    for arm, seeds in result.seeds.items():
-        if any(run.levels - {0} for run in seeds.values()):
-            quarters: list[list[float]] = [[], [], [], []]
-            for run in seeds.values():
-                for row in run.training:
-                    quarters[(4 * row["step"] - 1) // run.last_step].append(level_share(row, 0))
-            rows.append([arm, *(f"{100 * fmean(each):.0f}" if each else "-" for each in quarters)])
-    return ["arm", *(f"quarter {number}" for number in range(1, 5))], rows
+    return ["arm", "tokens a run", f"times {reference}'s", "minutes of steps"], rows

@@ -208,14 +208,6 @@ def _same_share(differences_SP: npt.NDArray[np.float64]) -> float:
     return counts.max(initial=0) / differences_SP.shape[1]
 
 
-def mean_ratio(ratios_S: npt.ArrayLike) -> Estimate:
-    """Estimate a ratio over seeds: geometric mean, Student's interval of its logarithm."""
-    logs_S = np.log(np.asarray(ratios_S, dtype=np.float64))
-    mean = float(logs_S.mean())
-    half = t_quantile(logs_S.size - 1) * float(logs_S.std(ddof=1)) / math.sqrt(logs_S.size)
-    return Estimate(*(math.exp(each) for each in (mean, mean - half, mean + half)))
-
-
 def _variance(values_SP: npt.NDArray[np.float64]) -> tuple[float, int]:
     """Return the variance of the mean, and its degrees of freedom; of one seed over problems."""
     num_seeds, num_problems = values_SP.shape

@@ -179,7 +179,6 @@ CLAIM = {"arm": "a", "source": "s", "measure": "delta"}
         ({"claims": [CLAIM | {"more_than": "c"}]}, "c"),
         ({"claims": [CLAIM | {"below": 9.0}]}, "less than or equal to 1"),
         ({"claims": [CLAIM | {"below": 0.1, "measure": "acc2"}]}, "acc_t1"),
-        ({"budgets": [{"arm": "a", "tokens_of": "c", "at_most": 1.0}]}, "c"),
     ],
 )
 def test_a_file_that_is_no_campaign_is_told_with_what_is_wrong(tmp_path, changes, word):
