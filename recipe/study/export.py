@@ -7,26 +7,39 @@ If the export fails, the exit code is 2, with one line.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import functools
 import json
+import re
 import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from omegaconf import DictConfig
+from huggingface_hub import ModelCardData
+from omegaconf import DictConfig, OmegaConf
 
 from recipe.run.checkpoints import MERGED, check_undamaged, checkpoint_of, model_files, step_of
 from recipe.run.children import run_child
 from recipe.run.config import ROLLOUT, check, setting
 from recipe.run.ending import Parser, errors_in_one_line
-from recipe.run.errors import ConfigError
+from recipe.run.errors import ConfigError, HintError
+from recipe.run.run_folder import accuracies
 from recipe.run.whole_file import whole_folder
-from recipe.study.model_card import model_card
+from recipe.study.runs import Run, read_run
 
 if TYPE_CHECKING:  # it loads for seconds
     import torch
+
+_OF_CARD = {
+    "base model": "actor_rollout_ref.model.path",
+    "training data": "data.train_files",
+    "method of hint-rl": "trainer.method",
+    "prompts a step": "data.train_batch_size",
+    "responses a prompt": "actor_rollout_ref.rollout.n",
+    "learning rate": "actor_rollout_ref.actor.optim.lr",
+}
 
 
 @errors_in_one_line()
@@ -55,6 +68,32 @@ def export_model(
     check_undamaged(folder)
     card = model_card(folder.parent.parent, step, license_name)
     write_whole_model(folder / "actor", target, dtype, card)
+
+
+def model_card(folder: Path, step: int, license_name: str) -> str:
+    """Return the card of the model that the run in ``folder`` had after ``step`` steps."""
+    run = Run(folder.resolve().name, folder)
+    with contextlib.suppress(HintError):  # a checkpoint may have left its run
+        run = read_run(folder)
+    [scores] = [accuracies(row) for row in run.rows if row["step"] == step] or [{}]
+    config = OmegaConf.create(run.config)
+    rows = {name: OmegaConf.select(config, path) or "unknown" for name, path in _OF_CARD.items()}
+    base = str(rows["base model"])
+    data = ModelCardData(
+        base_model=base
+        if re.fullmatch(r"[\w.-]+/[\w.-]+", base) and not Path(base).exists()
+        else None,
+        license=license_name,
+        library_name="transformers",
+        pipeline_tag="text-generation",
+        tags=["reinforcement-learning", "verl", "hint-rl", str(rows["method of hint-rl"])],
+    )
+    rows |= {"licence": license_name, "steps": step}
+    rows |= {f"accuracy on {name}, no hints": f"{score:.1%}" for name, score in scores.items()}
+    table = "".join(f"| {name} | {value} |\n" for name, value in rows.items())
+    table = re.sub(r"(?<![\w.-])/[^\s,'\]]*/", "", table)  # folders are nobody's business
+    said = "Trained by reinforcement learning with verifiable rewards. Nothing else was evaluated."
+    return f"---\n{data.to_yaml()}\n---\n\n# {run.name}\n\n{said}\n\n| | |\n|---|---|\n{table}"
 
 
 def write_whole_model(parts: Path, target: Path, dtype: str, card: str = "") -> None:

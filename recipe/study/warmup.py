@@ -7,9 +7,13 @@ is in warmup.output/model. After an interruption run the same command again (doc
 from __future__ import annotations
 
 import asyncio
+import json
+import random
 import shutil
 import sys
 from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,16 +23,73 @@ from omegaconf import DictConfig, OmegaConf
 
 from recipe.hint.adapter.preflight.inputs import MODEL, check_given, load_model, read_files
 from recipe.hint.adapter.rewards import build_grader
+from recipe.hint.hints.leak import find_leaks, graded_equal
+from recipe.hint.hints.self_generated import hint_request
+from recipe.hint.hints.solution_prefix import solution_levels
 from recipe.hint.main_hint import run_command
 from recipe.hint.methods import get_method
+from recipe.hint.prompt import Message, Style, Texts, with_hint
 from recipe.hint.settings import read_texts, settings_of
+from recipe.problems.schema import Problem
 from recipe.run.children import GRACE_S, deferred_signals, run_child
 from recipe.run.config import check
 from recipe.run.paths import TRAIN, make_absolute
 from recipe.run.run_folder import RunFolder, read_rows
+from recipe.run.together import gather_or_cancel
 from recipe.run.whole_file import claimed, file_sha256, write_whole
 from recipe.study.export import write_whole_model
-from recipe.study.warmup_rows import RowMaker
+from recipe.verify.schema import Item, Verdict, formats_asked_for
+
+KINDS = ("solve", "hinted", "write")
+Row = tuple[Sequence[Message], str]  # a conversation and the response to learn
+_NONE: Row = (), ""
+_LAST_LINES = {"boxed": "The final answer is \\boxed{%s}.", "hashes": "#### %s"}
+_LAST_LINES |= {"tags": "<answer>%s</answer>", "line": "Answer: %s"}
+
+
+@dataclass(frozen=True)
+class RowMaker:
+    """Makes rows; ``shares`` of the problems, by kind, are drawn by ``seed`` and problem id."""
+
+    shares: Mapping[str, float]
+    texts: Texts
+    style: Style
+    grade: Callable[[Sequence[Item]], Awaitable[list[Verdict]]]
+    seed: int = 1
+
+    async def rows_of(self, problem: Problem) -> dict[str, Row]:
+        """Return rows by kind; an empty one by a reason why there is none."""
+        response, asked = solved(problem), formats_asked_for(problem.messages)
+        item = Item(response, problem.answer, False, problem.kind, problem.text, asked=asked)
+        if not problem.solution.strip() or (await self.grade([item]))[0].score < 1:
+            return {"graded wrong" if problem.solution.strip() else "without solution": _NONE}
+        levels, draw = solution_levels(problem), random.Random(f"{self.seed}/{problem.id}")
+        leaks = await find_leaks(levels, problem, graded_equal(self.grade))
+        level, rows = draw.randrange(len(levels) or 1), dict[str, Row]()
+        for kind in [kind for kind in KINDS if draw.random() < self.shares[kind]]:
+            if kind == "solve":
+                rows[kind] = problem.messages, response
+            elif not levels or (any(leaks) if kind == "write" else leaks[level]):
+                rows[f"{kind} leaking" if levels else f"{kind} without steps"] = _NONE
+            elif kind == "write":
+                request = hint_request(self.texts, problem.text, problem.solution)
+                node = {f"level_{number}": text for number, text in enumerate(levels, 1)}
+                text = json.dumps(node, indent=2, ensure_ascii=False)
+                rows[kind] = request, f"```json\n{text}\n```"
+            elif self.style != "prefill":  # the solution's own beginning: `solve` teaches the rest
+                hinted = with_hint(problem.messages, levels[level], self.texts, self.style)
+                rows[kind] = hinted, response
+        return rows
+
+
+def solved(problem: Problem) -> str:
+    """Return the solution with its answer at the end, in the format that the prompt asks for."""
+    solution = problem.solution.strip()
+    if problem.kind == "program":
+        return solution if "```" in solution else f"```python\n{solution}\n```"
+    line = _LAST_LINES[next(iter(formats_asked_for(problem.messages)), "boxed")]
+    is_there = line.split("%s")[0].split()[-1] in solution.rpartition("\n")[2]
+    return solution if is_there else f"{solution}\n{line % problem.answer}"
 
 
 def token_rows(parquet_files: str, **_verl: Any) -> list[dict[str, Any]]:
@@ -47,7 +108,9 @@ def write_token_rows(config: DictConfig, target: Path) -> int:
     limit, counts, rows = config.warmup.data.max_length, Counter[str](), list[dict[str, Any]]()
     with build_grader(settings.verify, config) as grader:
         own = texts, style, grader.grade_many, config.data.seed
-        made = asyncio.run(RowMaker(config.warmup.shares, *own).rows_of_all(problems))
+        made = asyncio.run(
+            gather_or_cancel(map(RowMaker(config.warmup.shares, *own).rows_of, problems))
+        )
     for name, (asked, response) in (each for found in made for each in found.items()):
         prompt = [*renderer.render(asked)] if asked else []
         learned = renderer.response(response) if asked else []

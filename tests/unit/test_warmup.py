@@ -6,11 +6,11 @@ import pytest
 
 from recipe.hint.hints.levels_json import parse_hint_levels
 from recipe.hint.hints.self_generated import hint_request
-from recipe.hint.hints.solution_levels import solution_levels
+from recipe.hint.hints.solution_prefix import solution_levels
 from recipe.hint.prompt import Texts, with_hint
 from recipe.problems.columns import make_row
 from recipe.problems.schema import Problem, problem_from_row
-from recipe.study.warmup_rows import KINDS, RowMaker, solved
+from recipe.study.warmup import KINDS, RowMaker, solved
 from recipe.verify.grading import grade
 
 ALL = dict.fromkeys(KINDS, 1.0)

@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+from pydantic import Field
 
 from recipe.hint.credit.base import CreditRow
 
@@ -20,14 +21,24 @@ _TOKENS = ("state_T", "action_T", "next_state_T")
 
 @dataclass(frozen=True)
 class UtteranceCriticSettings:
-    """How a critic of utterances learns; as the settings of their names in ``hint.archer``."""
+    """How a critic learns; defaults as in the original but ``updates`` and ``batch_size``.
 
-    gamma: float
-    tau: float
-    updates: int
-    batch_size: int
-    capacity: int
-    expectile: float | None
+    Attributes:
+        gamma: Discount per turn.
+        tau: Share of the new weights that the slow target takes over after each update.
+        updates: Updates of the critic per training step.
+        batch_size: Transitions of one update.
+        capacity: Transitions in the replay buffer.
+        expectile: ``null``: V learns from the utterances of this step, which are the present
+            policy's. A number from 0.5 to below 1: from replayed ones, towards the best of them.
+    """
+
+    gamma: Annotated[float, Field(ge=0, le=1)] = 0.95
+    tau: Annotated[float, Field(gt=0, le=1)] = 0.1  # at 0 the target would never move
+    updates: Annotated[int, Field(ge=1)] = 8
+    batch_size: Annotated[int, Field(ge=1)] = 64
+    capacity: Annotated[int, Field(ge=1)] = 100_000
+    expectile: Annotated[float, Field(ge=0.5, lt=1)] | None = None
 
 
 def next_rows(rows: Sequence[CreditRow]) -> np.ndarray:

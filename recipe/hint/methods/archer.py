@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
-from typing import Annotated, Any, Literal
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import numpy as np
-from pydantic import Field
 
 from recipe.hint.credit.archer import (
     UtteranceCriticSettings,
@@ -17,7 +16,7 @@ from recipe.hint.credit.archer import (
 )
 from recipe.hint.credit.base import Credit, CreditRow
 from recipe.hint.credit.baselines import rewards_of
-from recipe.hint.methods.base import Coefficient, Count, Method, MethodSettings, Needs, Share
+from recipe.hint.methods.base import Coefficient, Method, MethodSettings, Needs
 from recipe.hint.schema import ProblemState
 from recipe.hint.turns import (
     Decision,
@@ -34,8 +33,8 @@ from recipe.problems.schema import Problem
 
 
 @dataclass(frozen=True)
-class ArcherSettings(MethodSettings):
-    """The critic and the conversation; defaults as in the original but ``updates``, ``batch_size``.
+class ArcherSettings(UtteranceCriticSettings, MethodSettings):
+    """The critic, which :class:`UtteranceCriticSettings` describes, and the conversation.
 
     Attributes:
         variant: ``full``: two turns, double Q and V, slow target and replay. ``bandit``: the same
@@ -43,24 +42,11 @@ class ArcherSettings(MethodSettings):
         rewards_first: Whether the first turn earns its own accuracy; otherwise only the last one
             earns.
         kl_coef: KL coefficient of every turn; the original has none.
-        gamma: Discount per turn.
-        tau: Share of the new weights that the slow target takes over after each update.
-        updates: Updates of the critic per training step.
-        batch_size: Transitions of one update.
-        capacity: Transitions in the replay buffer.
-        expectile: ``null``: V learns from the utterances of this step, which are the present
-            policy's. A number from 0.5 to below 1: from replayed ones, towards the best of them.
     """
 
     variant: Literal["full", "bandit"] = "full"
     rewards_first: bool = False
     kl_coef: Coefficient = 0.0
-    gamma: Share = 0.95
-    tau: Annotated[float, Field(gt=0, le=1)] = 0.1  # at 0 the target would never move
-    updates: Count = 8
-    batch_size: Count = 64
-    capacity: Count = 100_000
-    expectile: Annotated[float, Field(ge=0.5, lt=1)] | None = None
 
 
 @dataclass(frozen=True)
@@ -99,11 +85,9 @@ class Archer(Method):
         super().__init__(**given)
         settings = self.settings
         self.credit = UtteranceCredit(settings.gamma)
-        names = [each.name for each in fields(UtteranceCriticSettings)]
-        critic = UtteranceCriticSettings(**{name: getattr(settings, name) for name in names})
         self.needs = Needs(
             reference=settings.kl_coef > 0,
-            utterance_critic=critic,
+            utterance_critic=settings,
             group=False,  # the baseline is the critic's value
         )
 
