@@ -9,7 +9,9 @@ from recipe import PROGRAMS, REPOSITORY
 from recipe.run.children import end_child, start_child
 from recipe.run.run_folder import accuracies, read_rows
 from recipe.run.typed import read_yaml
-from recipe.study.runs import SECONDS, VLLM_DIFFERENCE
+from recipe.study.runs import SECONDS
+
+VLLM_DIFFERENCE = "training/rollout_probs_diff_mean"  # of a token's probability
 
 PARTS = read_yaml((REPOSITORY / "configs/gpu_check.yaml").read_text(encoding="utf-8"))["parts"]
 

@@ -16,7 +16,6 @@ from recipe.run.typed import read_yaml
 RUN_FILE = "campaign.json"  # in the folder of a campaign's run: what it is made of
 TOKENS = ("hint/rollout_tokens", "hint/tokens")  # what a step sampled
 SECONDS = "timing_s/step"
-VLLM_DIFFERENCE = "training/rollout_probs_diff_mean"  # of a token's probability, trainer and vLLM
 _NO_HINT, _LEVEL = "hint/used_no_hint", "hint/used_level_"
 
 

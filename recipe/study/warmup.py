@@ -108,9 +108,8 @@ def write_token_rows(config: DictConfig, target: Path) -> int:
     limit, counts, rows = config.warmup.data.max_length, Counter[str](), list[dict[str, Any]]()
     with build_grader(settings.verify, config) as grader:
         own = texts, style, grader.grade_many, config.data.seed
-        made = asyncio.run(
-            gather_or_cancel(map(RowMaker(config.warmup.shares, *own).rows_of, problems))
-        )
+        maker = RowMaker(config.warmup.shares, *own)
+        made = asyncio.run(gather_or_cancel(map(maker.rows_of, problems)))
     for name, (asked, response) in (each for found in made for each in found.items()):
         prompt = [*renderer.render(asked)] if asked else []
         learned = renderer.response(response) if asked else []

@@ -8,7 +8,6 @@ from recipe.hint.credit.archer import (
     LAST,
     ReplayBuffer,
     Transition,
-    UtteranceCriticSettings,
     expectile_weights,
     next_rows,
     q_targets,
@@ -173,13 +172,6 @@ def test_the_waiting_role_is_shown_to_the_critic_and_no_reference_serves_nobody(
 
 
 # -- ArCHer ---------------------------------------------------------------------------------------
-
-
-def test_each_setting_of_the_critic_comes_from_the_setting_of_its_name():
-    numbers = {"gamma": 0.9, "tau": 0.2, "updates": 3, "batch_size": 5, "capacity": 7}
-    settings = ArcherSettings(**numbers, expectile=0.6)
-    expected = UtteranceCriticSettings(**numbers, expectile=0.6)
-    assert Archer(settings=settings).needs.utterance_critic == expected
 
 
 def test_the_target_of_q_is_the_reward_and_the_discounted_value_of_the_next_state():
