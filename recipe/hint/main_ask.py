@@ -1,4 +1,4 @@
-"""Ask a model or a checkpoint one problem: ``main_ask.py --help``."""
+"""Ask a model or a checkpoint one problem: ``hint ask --help``."""
 
 from recipe.study.ask import main
 

@@ -1,4 +1,4 @@
-"""Make the runs of a campaign: ``main_campaign.py --help``."""
+"""Make the runs of a campaign: ``hint campaign --help``."""
 
 from recipe.study.campaign import main
 

@@ -1,4 +1,4 @@
-"""Export a checkpoint as a model: ``main_export.py --help``."""
+"""Export a checkpoint as a model: ``hint export --help``."""
 
 from recipe.study.export import main
 

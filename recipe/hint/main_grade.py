@@ -1,4 +1,4 @@
-"""Grade responses made elsewhere: ``main_grade.py --help``."""
+"""Grade responses made elsewhere: ``hint grade --help``."""
 
 from recipe.study.grade import main
 

@@ -1,4 +1,4 @@
-"""Train, or evaluate with ``trainer.eval_only=true``: ``main_hint.py [overrides]``."""
+"""Train, or evaluate with ``trainer.eval_only=true``: ``hint train [NAME=VALUE ...]``."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def run_command(
             print(help_text())
             return
         if {"-m", "--multirun"} & {*options} or "hydra.mode=multirun" in map(str.lower, settings):
-            raise ConfigError("a process holds one run; main_campaign.py makes several")
+            raise ConfigError("a process holds one run; `hint campaign` makes several")
         settings, notice = choose_hardware(settings, has_gpu())
         if notice and not options:  # programs read what Hydra's options print
             print(notice, flush=True)

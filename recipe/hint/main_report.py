@@ -1,4 +1,4 @@
-"""Make tables, pages and figures from finished runs: ``main_report.py --help``."""
+"""Make tables, pages and figures from finished runs: ``hint report --help``."""
 
 from recipe.study.report_command import main
 

@@ -1,4 +1,4 @@
-"""Warm a model up before the training with hints: ``main_warmup.py --help``."""
+"""Warm a model up before the training with hints: ``hint warmup --help``."""
 
 from recipe.study.warmup import main
 

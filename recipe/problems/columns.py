@@ -234,7 +234,7 @@ def _checked(
                 raise FieldFault(
                     "extra_info.index",
                     f"row {first} has the same id {problem.id!r}, and both would share one record;"
-                    f" main_prepare.py {path} OUT.parquet leaves repeated problems out, else give"
+                    f" `hint prepare {path} OUT.parquet` leaves repeated problems out, else give"
                     " each an id of its own",
                 )
         except FieldFault as fault:

@@ -107,7 +107,7 @@ def read_records(path: Path, split: str = "") -> Iterator[tuple[str, Fields]]:
         raise DataError(f"{path}: is a folder without {name}; give a file, or another --split")
     for shard in shards:
         if not (read := _READERS.get(shard.suffix)):
-            known = f"in one of {', '.join(_READERS)}, or be of `main_prepare.py sources`"
+            known = f"in one of {', '.join(_READERS)}, or be of `hint prepare sources`"
             raise DataError(f"{path}: the name must end {known}")
         try:
             for place, fields in read(shard):

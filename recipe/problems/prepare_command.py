@@ -1,14 +1,13 @@
 """Turn a file or a named public data set into a training or benchmark file.
 
-main_prepare.py IN OUT.parquet         IN is a .jsonl, .json, .csv, .tsv or .parquet file, or a
-                                       folder of parquet shards; its other columns are kept
-main_prepare.py SOURCE OUT.parquet     SOURCE is a name, such as gsm8k; --from PATH reads a copy
-main_prepare.py reasoning_gym:NAME OUT.parquet  draws problems of that data set
-main_prepare.py sources                lists the names
-main_prepare.py hints IN OUT --model M  writes hints of a served model into columns
+hint prepare IN OUT.parquet                  a .jsonl, .json, .csv, .tsv, .parquet or shards
+hint prepare SOURCE OUT.parquet              a public set, such as gsm8k; --from PATH reads a copy
+hint prepare reasoning_gym:NAME OUT.parquet  problems that this library draws
+hint prepare sources                         list the public sets
+hint prepare hints IN OUT --model NAME       add columns of hints that a served model writes
+hint prepare model SOURCE OUT                make a model folder of a GGUF file
 
-Ends with exit code 2, one line on stderr and no output file when the input is not usable.
-docs/data.md describes the file that is written, the checks and every option.
+Unusable input: exit code 2, one line on stderr, no output file. docs/data.md has all options.
 """
 
 from __future__ import annotations

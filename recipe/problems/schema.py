@@ -140,7 +140,7 @@ def read_kind(row: Mapping[str, Any]) -> Kind:
 def truth_text(row: Mapping[str, Any], column: str, kind: Kind) -> str:
     """Return a row's ground truth as the verifier reads it."""
     if kind == "reasoning_gym" and not is_text(field(row, "extra_info.reasoning_gym.entry")):
-        what = "is not there; main_prepare.py reasoning_gym:NAME makes rows of this kind"
+        what = "is not there; `hint prepare reasoning_gym:NAME` makes rows of this kind"
         raise FieldFault("extra_info.reasoning_gym", what)
     try:
         return gold_text(field(row, column), kind, row)

@@ -1,6 +1,6 @@
-"""Train two policies, a solver and a guide, in turns: main_alternate.py [NAME=VALUE ...].
+"""Train two policies, a solver and a guide, in turns: hint alternate [NAME=VALUE ...].
 
-The settings are main_hint.py's. The solver trains for hint.mlmt.t_low steps, then the guide for
+The settings are hint train's. The solver trains for hint.mlmt.t_low steps, then the guide for
 hint.mlmt.t_high, and so on; trainer.total_training_steps counts both. While one role trains, a
 server on this machine plays the other role with its latest weights. Both are kept in hint.run_dir;
 after an interruption, run the same command again. With trainer.eval_only=true the current pair is

@@ -1,9 +1,9 @@
 """Ask a model or a checkpoint one problem: hint levels, answers at each, verdicts.
 
-main_ask.py --id ID [NAME=VALUE ...]
-main_ask.py --problem TEXT --answer A [--solution S] [NAME=VALUE ...]
+hint ask --id ID [NAME=VALUE ...]
+hint ask --problem TEXT --answer A [--solution S] [NAME=VALUE ...]
 
-The settings are main_hint.py's: actor_rollout_ref.model.path=MODEL_OR_CHECKPOINT, trainer.method,
+The settings are hint train's: actor_rollout_ref.model.path=MODEL_OR_CHECKPOINT, trainer.method,
 hint.source, actor_rollout_ref.rollout.n (answers per level), hint.seed. A method with several turns
 plays its turns. All texts are in RUN/asked.json.
 """

@@ -1,9 +1,9 @@
-"""Make the runs of a campaign: ``main_campaign.py CAMPAIGN.yaml -o DIR [--only ARM]``.
+"""Make the runs of a campaign: ``hint campaign CAMPAIGN.yaml -o DIR [--only ARM]``.
 
 Each run trains and evaluates the weights of its last step, in DIR/ARM/seed-N. After
 an interruption, run the same command again: finished runs stay, and a run that was killed or failed
 resumes from its newest checkpoint, or starts over if there is none. Then
-``main_report.py campaign DIR -o results.md`` makes the page.
+``hint report campaign DIR -o results.md`` makes the page.
 
 If a run fails, the others are still made; the exit code is 2, with one line. A second command at
 the same time makes runs that the first has not begun.
@@ -277,4 +277,4 @@ def main(argv: Sequence[str] | None = None) -> None:
             print(f"{plan.name}: {state_of(plan, given.output)}: {' '.join(plan.settings)}")
     else:
         make(given.campaign, given.output, given.only)
-        print(f"done: python recipe/hint/main_report.py campaign {given.output} -o results.md")
+        print(f"done: hint report campaign {given.output} -o results.md")

@@ -251,7 +251,7 @@ def read_results_of(root: str | Path) -> CampaignResult:
                 told = f"at step {run.last_step} {' '.join(run.failure.split())[:200]}"
                 missing[name] = told.rstrip()
     if not seeds:
-        raise DataError(f"{root} has no finished run; make them with main_campaign.py")
+        raise DataError(f"{root} has no finished run; make them with `hint campaign`")
     result = CampaignResult(campaign, seeds, missing)
     for run in result.runs:
         steps = [row["step"] for row in run.training if all(name in row for name in TOKENS)]

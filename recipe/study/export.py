@@ -1,4 +1,4 @@
-"""Export a checkpoint as a model: ``main_export.py CHECKPOINT OUT [--dtype bf16|fp32]``.
+"""Export a checkpoint as a model: ``hint export CHECKPOINT OUT [--dtype bf16|fp32]``.
 
 OUT holds safetensors, tokenizer, chat template and a model card; transformers and vLLM load it.
 If the export fails, the exit code is 2, with one line.

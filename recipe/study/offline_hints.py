@@ -1,6 +1,6 @@
-"""Writes the columns hint_level_1, hint_level_2, hint_level_3 with any served model.
+"""Write the columns hint_level_1, hint_level_2, hint_level_3 with any served model.
 
-main_prepare.py hints IN.parquet OUT.parquet --model NAME [--url http://localhost:8000/v1]
+hint prepare hints IN.parquet OUT.parquet --model NAME [--url http://localhost:8000/v1]
 
 A local model is served by `vllm serve MODEL`. The same command continues after a stop or a failure:
 responses are kept in OUT.answers. --api-key-env names the environment variable that holds the key

@@ -29,7 +29,7 @@ def page_of(folders: Iterable[str | Path], max_prompts: int) -> str:
     runs = [run for folder in folders for run in runs_of(folder)]
     if not runs:
         told = ", ".join(map(str, folders))
-        raise DataError(f"{told}: no run yet; make them with main_campaign.py")
+        raise DataError(f"{told}: no run yet; `hint train` and `hint campaign` make them")
     names = [run.name for run in runs]
     for run in runs:
         if names.count(run.name) > 1:

@@ -1,6 +1,6 @@
-"""Warm a model up on worked solutions: main_warmup.py [NAME=VALUE ...].
+"""Warm a model up on worked solutions: hint warmup [NAME=VALUE ...].
 
-The settings are main_hint.py's, and warmup.* for rows and verl's supervised fine-tuning. The model
+The settings are hint train's, and warmup.* for rows and verl's supervised fine-tuning. The model
 is in warmup.output/model. After an interruption run the same command again (docs/warmup.md).
 """
 

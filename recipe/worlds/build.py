@@ -1,4 +1,4 @@
-"""Rebuild an embedded world: ``python recipe/hint/main_tiny.py --world two_turn``.
+"""Rebuild an embedded world: ``hint tiny --world two_turn``.
 
 ``--problems`` rebuilds all but the base, in seconds; the base takes minutes.
 """

@@ -30,7 +30,7 @@ def run(folder: Path, *arguments: str, script: Path = MAIN, **environment: str):
 @pytest.mark.parametrize("given", ["-m", "--multirun", "hydra.mode=MULTIRUN"])
 def test_a_command_makes_one_run(given, tmp_path):
     end = run(tmp_path, "trainer.method=grpo,sage", given)
-    assert end.returncode == 2 and "main_campaign.py makes several" in end.stderr
+    assert end.returncode == 2 and "`hint campaign` makes several" in end.stderr
 
 
 def test_the_settings_are_printed_as_yaml_and_nothing_else(tmp_path):

@@ -31,11 +31,11 @@ def shown(page: Path, text: str, start: int) -> str:
 
 
 def commands(page: Path) -> Iterator[tuple[str, list[str]]]:
-    """The settings of each command in a code block that reads main_hint.py's settings."""
+    """The settings of each command in a code block that reads those of a run."""
     text = page.read_text("utf-8")
     for block in re.finditer(r"```(?:bash)?\n(.*?)```", text, re.DOTALL):
         for line in block[1].replace("\\\n", " ").splitlines():
-            if re.search(r"main_(hint|alternate|ask)\.py", line):
+            if re.search(r"\bhint (train|check|eval|alternate|ask) |main_hint\.py", line):
                 words = shlex.split(line, comments=True)
                 yield (
                     shown(page, text, block.start()),

@@ -93,7 +93,7 @@ BREACHES = [
         "row 1, column `reward_model.ground_truth`: the ground truth is missing: None",
     ),
     (changed(extra_info={"index": "a"}), "row 1, .* row 0 has the same id 'a'"),
-    ([{**ROW, "extra_info": None}] * 2, "row 1, .* row 0 has the same id .* main_prepare.py"),
+    ([{**ROW, "extra_info": None}] * 2, "row 1, .* row 0 has the same id .* `hint prepare"),
     (
         changed(reward_model={"ground_truth": "2", "kind": "maths2"}),
         "row 1, column `reward_model.kind`: expected one of maths, choice, program, reasoning_gym, "

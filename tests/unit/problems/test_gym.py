@@ -110,5 +110,5 @@ def test_a_row_without_the_library_or_its_entry_is_refused(tmp_path, monkeypatch
         with pytest.raises(ConfigError, match="needs reasoning-gym: pip install"):
             write_rows([row], tmp_path / "a.parquet")
     del row["extra_info"]["reasoning_gym"]
-    with pytest.raises(DataError, match="extra_info.reasoning_gym`: is not there; main_prepare"):
+    with pytest.raises(DataError, match="extra_info.reasoning_gym`: is not there; `hint prepare"):
         write_rows([row], tmp_path / "a.parquet")

@@ -96,7 +96,7 @@ BROKEN = [
     ("in.csv", "id,problem,answer\na,x,1\na,y,1\n", "line 3, column `id`: 'a' is that of line 2"),
     ("in.json", "5", "line 1: expected an object, got 5"),
     ("in.csv", "problem,answer,answer\nx,1,2\n", "column `answer` is there more than once"),
-    ("gsm9k", "x", "or be of `main_prepare.py sources`"),
+    ("gsm9k", "x", "or be of `hint prepare sources`"),
     ("in.xlsx", "x", "the name must end in one of .jsonl"),
 ]
 

@@ -108,7 +108,7 @@ def _stop_warnings(renderer: Renderer, place: str, trust: bool) -> tuple[str, ..
         end == tokenizer.eos_token_id or tokenizer.eos_token_id not in begins,
         f"{MODEL}={place}: the chat template begins a turn with the tokenizer's eos token "
         f"{tokenizer.eos_token!r}; expected what ends one, {tokenizer.decode([end])!r}: "
-        f"correct eos_token in tokenizer_config.json; main_prepare.py model converts GGUF files",
+        f"correct eos_token in tokenizer_config.json; `hint prepare model` converts GGUF files",
     )
     ids = getattr(get_generation_config(place, trust_remote_code=trust), "eos_token_id", None)
     stops = {tokenizer.eos_token_id, *(ids if isinstance(ids, list) else [ids])}
@@ -198,9 +198,10 @@ def _check_prompts(config: DictConfig, file: ProblemFile, model: Model, lengths:
     filters = setting(config, _FILTERS) and not setting(config, "trainer.eval_only")
     told = f"{len(too_long)} of {len(counts)} prompts are above {name}={limit} tokens"
     if too_long and not (filters and name == _LIMIT):
+        low = [each for each in (_LIMIT, PROMPT_LENGTH) if setting(config, each) < max(counts)]
         raise DataError(
-            f"{file.path}: row {too_long[0]}: {told}, up to {max(counts)}; raise it, drop the rows "
-            f"or give {_FILTERS}=true"
+            f"{file.path}: row {too_long[0]}: {told}, up to {max(counts)}; raise "
+            f"{' and '.join(low)}, drop the rows or give {_FILTERS}=true"
         )
     lengths.warnings += [f"{file.path}: {told}, and are dropped"] if too_long else []
     lengths.longest_prompt = max([lengths.longest_prompt, *(n for n in counts if n <= limit)])

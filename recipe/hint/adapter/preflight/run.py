@@ -147,7 +147,7 @@ def _count_steps(
     total = sum(len(file.problems) for file in train) - lengths.num_dropped
     total = min(total, cap) if cap > 0 else total
     told = f"data.train_batch_size={batch} is above the {total} training problems"
-    check(total >= batch, f"{told} of {TRAIN}, so no batch would ever be full; give less")
+    check(total >= batch, f"{told} of {TRAIN}, so no batch would be full; give {total} or less")
     by_epochs = total // batch * setting(config, "trainer.total_epochs")
     steps = min(by_epochs, setting(config, "trainer.total_training_steps") or by_epochs)
     resumed = resumed_step(config)
