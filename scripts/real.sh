@@ -19,17 +19,17 @@ phase "problems"
 problems() {
   [ -f "$folder/$1.parquet" ] || "$python" recipe/hint/main_prepare.py reasoning_gym:leg_counting \
     "$folder/$1.parquet" --kind maths --split "$2" --size "$3" --seed "$4" \
-    --config "min_animals=$5" "max_animals=$6" min_instances=2 max_instances=9
+    --config "min_animals=$5" "max_animals=$6" min_instances=2 max_instances=15
 }
 problems warmup train 400 1 3 5
-problems train train 600 2 4 5
-problems test test 100 3 4 5
+problems train train 600 2 5 5
+problems test test 300 3 5 5
 phase "warm-up, kept in $folder/warmup"
 "$python" recipe/hint/main_warmup.py experiment=real "hardware=$hardware" \
   data.train_files="$folder/warmup.parquet" actor_rollout_ref.model.path="$folder/model" \
   "warmup.output=$folder/warmup" warmup.optim.lr=3e-4 warmup.data.train_batch_size=8 \
   warmup.data.max_token_len_per_gpu=768 warmup.data.max_length=768 \
-  warmup.shares.write=0.3 warmup.trainer.total_training_steps=44
+  warmup.shares.write=0.5 warmup.trainer.total_training_steps=44
 phase "training with $method, and an evaluation before and after"
 run=$folder/$method
 "$python" recipe/hint/main_hint.py experiment=real "hardware=$hardware" "trainer.method=$method" \

@@ -108,8 +108,10 @@ def _solution(metadata: Mapping[str, Any]) -> Iterator[str]:
         return
     from reasoning_gym.arithmetic.leg_counting import ANIMALS  # pyright: ignore[reportMissingImports]
 
-    legs = [num * ANIMALS[each] for each, num in metadata["animals"].items()]
-    for product, (each, num) in zip(legs, metadata["animals"].items(), strict=True):
-        yield f"{each}: {num} x {ANIMALS[each]} = {product}"
-    for before, total in itertools.pairwise(itertools.accumulate(legs)):
-        yield f"{before} + {total - before} = {total}"
+    total, animals = 0, list(metadata["animals"].items())
+    # Those without legs first: behind the last product the total would not change.
+    for each, num in sorted(animals, key=lambda item: ANIMALS[item[0]] > 0):
+        product = num * ANIMALS[each]
+        sums = f", {total} + {product} = {total + product}" * bool(total)
+        yield f"{each}: {num} x {ANIMALS[each]} = {product}{sums}"
+        total += product
