@@ -101,7 +101,7 @@ def answer_start(problem: Problem) -> int:
 def solution_levels(problem: Problem) -> tuple[str, ...]:
     """Return three levels, each of which says more; none where the solution shows no steps.
 
-    1: the operations in order; 2: the first lines too; 3: all lines but the last, and what to
+    1: the operations, as they first appear; 2: the first lines too; 3: all lines but the last, and what to
     compute last. An earlier line may hold the last result too: ask ``find_leaks``.
     """
     work = problem.solution[: answer_start(problem)].rstrip()
@@ -115,7 +115,7 @@ def solution_levels(problem: Problem) -> tuple[str, ...]:
     is_whole = work[-1] in ".!?" or problem.solution[len(work) :].strip(" \t")[:1] in "\n"
     last = (steps[-1].rpartition("=")[0] if is_whole else steps[-1]).strip(" =≈:$*(")
     found = [str(match.lastgroup) for step in steps for match in _OPERATION.finditer(step)]
-    operations = ", then ".join(name for name, _ in itertools.groupby(found))
+    operations = ", then ".join(dict.fromkeys(found))
     plan = f"Steps: {len(steps)}" + f"; {operations}." * bool(operations)
     close = f"Last, compute: {last}" if last else "Then do the last step."
     if len(steps) == 1:
