@@ -101,7 +101,7 @@ def answer_start(problem: Problem) -> int:
 def solution_levels(problem: Problem) -> tuple[str, ...]:
     """Return three levels, each of which says more; none where the solution shows no steps.
 
-    1: the operations, as they first appear; 2: the first lines too; 3: all lines but the last, and what to
+    1: the operations, each once; 2: the first lines too; 3: all lines but the last, and what to
     compute last. An earlier line may hold the last result too: ask ``find_leaks``.
     """
     work = problem.solution[: answer_start(problem)].rstrip()
