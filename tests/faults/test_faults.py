@@ -17,11 +17,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "smoke"))
 from runs import SMALL, assert_nothing_is_left, processes_of, started, train, wait_for
 
 pytestmark = [pytest.mark.slow, pytest.mark.long]
-LIMITS = ("answer_s=20", "update_s=60", "sync_s=60", "rollout_s=60", "progress_s=90")
-SETTINGS = (
-    *("trainer.method=sage-light", "trainer.total_training_steps=4", "trainer.save_freq=1"),
-    *(f"hint.watchdog.{each}" for each in LIMITS),
-)
+SETTINGS = ("trainer.method=sage-light", "trainer.total_training_steps=4", "trainer.save_freq=1")
+# Of the run with the fault alone: on a busy machine a sound one may take longer.
+SHORT = ("answer_s=20", "update_s=60", "sync_s=60", "rollout_s=60", "progress_s=90")
+LIMITS = tuple(f"hint.watchdog.{each}" for each in SHORT)
 # How each kind of process names itself to the system.
 DRIVER, AGENT, SERVER = "ray::HintTaskRunner", "ray::HintWorker", "ray::GroupHttpServer"
 CONTROLLER, STORAGE = "ray::TransferQueueController", "ray::SimpleStorageUnit"
@@ -59,7 +58,7 @@ def victims(folder, name):
 )
 def test_a_run_ends_with_the_name_and_goes_on_from_its_checkpoint(tmp_path, number, target, told):
     first = tmp_path / "checkpoints/global_step_1/COMPLETE"
-    with started(tmp_path, *SETTINGS) as process:
+    with started(tmp_path, *SETTINGS, *LIMITS) as process:
         wait_for(first.exists, "the first checkpoint", process)
         found = victims(tmp_path, target)
         assert found, f"no process {target}"
