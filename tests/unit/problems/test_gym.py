@@ -93,11 +93,13 @@ def test_what_the_library_does_not_have_is_refused(name, said, message):
         rows_of(name, **said)
 
 
-@pytest.mark.parametrize(("name", "answer"), TAKES_ALL.items())
+@pytest.mark.parametrize(
+    ("name", "answer"), zip(sorted(TAKES_ALL), ["0", "nan", "no", "6*4*1*1"], strict=True)
+)
 def test_a_data_set_is_refused_where_one_answer_is_right_for_almost_every_problem(name, answer):
     data_set = pytest.importorskip("reasoning_gym").create_dataset(name, seed=1, size=20)
     assert sum(data_set.score_answer(answer, each) == 1 for each in data_set) > 15
-    with pytest.raises(DataError, match=f"its score takes {re.escape(repr(answer))} for almost"):
+    with pytest.raises(DataError, match="its score takes one answer for almost every"):
         rows_of(name)
     if name == "coin_flip":  # its answers are numbers
         assert len(rows_of(name, kind="maths").rows) == 20
