@@ -225,7 +225,7 @@ def _run(
         raise_deferred()
         ray.get(job)
     finally:
-        console.show()
+        console.close()
 
 
 def _reason(error: Exception, folder: RunFolder) -> str:

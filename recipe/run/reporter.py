@@ -1,25 +1,29 @@
-"""Report a step in one line; the rest goes to files."""
+"""Report a step in one line, or as a row of a table on a terminal; the rest goes to files."""
 
 from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shlex
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
-from recipe.run.run_folder import RunFolder, accuracies, read_rows
+from recipe.run.errors import DataError
+from recipe.run.run_folder import RunFolder, accuracies, by_step, read_rows
 
-# What the console calls the phases of a step, by verl's names.
+# What the console calls the phases of a step: verl's name, the mark in the bar, its colour.
 _PHASES = {
-    "gen": "rollout",
-    "old_log_prob": "log-probs",
-    "update_actor": "update",
-    "update_weights": "sync",
+    "rollout": ("gen", "█", "blue"),
+    "log-probs": ("old_log_prob", "▓", "magenta"),
+    "update": ("update_actor", "▒", "green"),
+    "sync": ("update_weights", "░", "yellow"),
 }
+_BAR, _HEIGHTS = 14, "▁▂▃▄▅▆▇█"  # characters of a step's bar; the marks of a share
+_STEP_LINE = re.compile(r"step +\d+/\d+  (?:.*  (\S+ left)$)?")
 
 
 class StepReporter:
@@ -54,7 +58,7 @@ def describe(data: Mapping[str, Any], head: str, left: str = "") -> str:
     told = [head]
     if "timing_s/step" in data:
         told.append(f"{_seconds(data, 'step'):6.1f} s")
-        told += [f"{word} {_seconds(data, name):5.1f}" for name, word in _PHASES.items()]
+        told += [f"{word} {_seconds(data, name):5.1f}" for word, (name, *_) in _PHASES.items()]
         told += [f"{word} {value}" for word, value in _signal(data).items()]
     told += [f"accuracy {each}" for each in _accuracy_lines(data)]
     return "  ".join([*told, left]).rstrip()
@@ -110,20 +114,95 @@ def closing_lines(folder: RunFolder) -> list[str]:
     return [*lines, f"  everything is in {folder.root}", page]
 
 
+def step_table(rows: Sequence[Mapping[str, Any]], left: str = "") -> Any:
+    """Return the newest steps as a table of rich, a row each, for a terminal."""
+    from rich.table import Table
+    from rich.text import Text
+
+    trained = [_signal(row) for row in rows if "timing_s/step" in row]
+    signal = [*trained[-1]][:2] if trained else []  # the rest is in the file
+    sets = sorted({name for row in rows for name in accuracies(row)})
+    has_levels = any(map(_levels, rows))
+    table = Table(box=None, pad_edge=False, header_style="bold", caption_justify="left")
+    for name in ("step", "seconds", *signal):
+        table.add_column(name, justify="right", no_wrap=True)
+    for name in ("phases", *(["levels"] if has_levels else []), *sets):
+        table.add_column(name, no_wrap=True)
+    for row in rows:
+        is_trained = "timing_s/step" in row
+        told = _signal(row) if is_trained else {}
+        cells: list[Any] = [f"{_seconds(row, 'step'):.1f}" if is_trained else ""]
+        cells += [told.get(name, "").strip() for name in signal]
+        cells.append(Text.assemble(*_bar(row)))
+        cells += [Text(_marks(_levels(row)), "cyan")] if has_levels else []
+        found = dict(line.split(": ", 1) for line in _accuracy_lines(row))
+        table.add_row(str(row["step"]), *cells, *(found.get(name, "") for name in sets))
+    key = [(f"{mark} {word}  ", colour) for word, (_, mark, colour) in _PHASES.items()]
+    table.caption = Text.assemble(*key, (left, "bold"))
+    return table
+
+
+def _bar(row: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return the phases of a step as marks with their colours, each as long as its share."""
+    scale = _BAR / max(_seconds(row, "step"), 1e-9)
+    return [(m * round(scale * _seconds(row, name)), style) for name, m, style in _PHASES.values()]
+
+
+def _marks(counts: Sequence[int]) -> str:
+    """Return a mark for each share, as high as it; a point for none."""
+    most = len(_HEIGHTS) - 1
+    return "".join(_HEIGHTS[round(most * n / sum(counts))] if n else "·" for n in counts)
+
+
 class Console:
-    """Shows the run's console file as it grows, from where it ends now."""
+    """Shows the run's console file as it grows, from where it ends now.
+
+    A file or a pipe gets the lines as they are; on a terminal a live table replaces the steps'.
+    """
 
     def __init__(self, folder: RunFolder) -> None:
         folder.console.touch()
         self._file = folder.console.open(encoding="utf-8", errors="replace")
         self._file.seek(0, os.SEEK_END)
+        self._metrics, self._live = folder.metrics, _live_display()
 
     def show(self) -> None:
         """Show what was written since the last call."""
         # A closed terminal ends no run: the lines are a file.
+        with contextlib.suppress(OSError, DataError):
+            text = self._file.read()
+            if self._live is None:
+                sys.stdout.write(text)
+                sys.stdout.flush()
+            elif text:
+                self._show_live(text.splitlines())
+
+    def close(self) -> None:
+        """Show the rest, and leave the terminal as it was."""
+        self.show()
         with contextlib.suppress(OSError):
-            sys.stdout.write(self._file.read())
-            sys.stdout.flush()
+            if self._live is not None:
+                self._live.stop()
+
+    def _show_live(self, lines: Sequence[str]) -> None:
+        steps = [found for line in lines if (found := _STEP_LINE.match(line))]
+        for line in lines:
+            if not _STEP_LINE.match(line):
+                self._live.console.print(line, markup=False, highlight=False)
+        if steps:
+            rows = by_step(read_rows(self._metrics))[-max(3, self._live.console.height - 6) :]
+            self._live.start()
+            self._live.update(step_table(rows, steps[-1][1] or ""), refresh=True)
+
+
+def _live_display() -> Any:
+    """Return rich's live display on a terminal that can show it; else nothing."""
+    from rich.console import Console as Screen
+    from rich.live import Live
+
+    screen = Screen()
+    is_plain = screen.is_dumb_terminal or screen.options.ascii_only
+    return None if is_plain or not sys.stdout.isatty() else Live(console=screen, auto_refresh=False)
 
 
 def _count(data: Mapping[str, Any], name: str) -> int:

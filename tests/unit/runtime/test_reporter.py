@@ -1,10 +1,16 @@
 """The lines of the console: each kind of method is told what its user needs."""
 
+import io
 import json
+import os
+import pty
+import subprocess
+import sys
 
 import pytest
+from rich.console import Console as RichConsole
 
-from recipe.run.reporter import StepReporter, closing_lines, describe
+from recipe.run.reporter import StepReporter, closing_lines, describe, step_table
 from recipe.run.run_folder import RunFolder
 
 STEP = {
@@ -77,6 +83,72 @@ def test_a_validation_is_told_by_its_source_and_with_turns_by_both_ends():
     assert told == "step 0/45  accuracy a: 34.4 %  accuracy b: 50.0 %"
     told = describe(shares | turns("val-turns/a/") | turns("val-turns/b/"), "step 0/45")
     assert told == f"step 0/45  accuracy a: {TOLD}  accuracy b: {TOLD}"
+
+
+def screen(rows, **options):
+    """What a terminal shows of the table."""
+    shown = RichConsole(file=io.StringIO(), force_terminal=True, width=80, **options)
+    shown.print(step_table(rows, "0:07 left"))
+    return shown.file.getvalue()
+
+
+def test_a_terminal_has_a_row_for_each_step_with_bars_of_its_phases_and_levels():
+    validation = {"step": 0, "val-core/a/acc/mean@4": 0.5}
+    head, first, second, caption = (
+        line.rstrip()
+        for line in screen([validation, HINTED | {"step": 1}], no_color=True, color_system=None)
+        .replace("\x1b[1m", "")
+        .replace("\x1b[0m", "")
+        .splitlines()
+    )
+    assert head.split() == ["step", "seconds", "reward", "informative", "phases", "levels", "a"]
+    assert first.split() == ["0", "50.0", "%"]
+    # 14 marks are 9.84 s: 6.0, 1.0, 2.5 and 0.3 of them are 9, 1, 4 and 0; levels 2, 1, 5 of 8
+    assert second.split() == ["1", "9.8", "0.250", "5/8", "█" * 9 + "▓" + "▒" * 4, "▃▂▅"]
+    assert caption == "█ rollout  ▓ log-probs  ▒ update  ░ sync  0:07 left"
+
+
+def test_a_terminal_has_colours_but_where_none_are_wanted(monkeypatch):
+    rows, blue = [HINTED | {"step": 1}], "\x1b[34m"
+    assert blue in screen(rows, color_system="standard")
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert blue not in screen(rows, color_system="standard")
+
+
+SHOW = """
+from pathlib import Path
+from recipe.run.reporter import Console, StepReporter
+from recipe.run.run_folder import RunFolder
+import json, sys
+class Backends:
+    def log(self, **_): pass
+folder = RunFolder(sys.argv[1]); folder.create(); console = Console(folder)
+folder.say("ready")
+for step in (1, 2): StepReporter(Backends(), folder, 2).log(json.loads(sys.argv[2]), step)
+console.show(); console.close()
+"""
+
+
+def test_a_terminal_shows_the_table_in_place_of_the_lines_and_a_pipe_the_plain_lines(tmp_path):
+    command = [sys.executable, "-c", SHOW, str(tmp_path / "run"), json.dumps(HINTED)]
+    piped = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert piped == (tmp_path / "run/logs/console.log").read_text() and "\x1b" not in piped
+    assert [line.split()[0] for line in piped.splitlines()] == ["ready", "step", "step"]
+    command[3] += "-2"
+    master, slave = pty.openpty()
+    with subprocess.Popen(command, stdout=slave, env=os.environ | {"TERM": "xterm"}) as process:
+        os.close(slave)
+        shown = b"".join(iter(lambda: read(master), b"")).decode()
+    assert process.returncode == 0
+    assert "ready\r\n" in shown and "informative" in shown and "step 1/2" not in shown
+    assert shown.count("\x1b[?25l") == shown.count("\x1b[?25h") == 1  # the cursor is back
+
+
+def read(terminal):
+    try:
+        return os.read(terminal, 4096)
+    except OSError:  # its other end is closed
+        return b""
 
 
 class Backends:
