@@ -76,12 +76,17 @@ def _signal(data: Mapping[str, Any]) -> dict[str, str]:
     reward = data.get("critic/score/mean", 0.0)
     told = {"turns": _turns(data, "turns/")} if has_turns else {"reward": f"{reward:6.3f}"}
     told["informative"] = of("mixed_groups", "prompts")
-    if "hint/used_level_1" in data:
-        names = ("used_no_hint", *(f"used_level_{level}" for level in range(1, 100)))
-        levels = [_count(data, each) for each in names if f"hint/{each}" in data]
+    if levels := _levels(data):
         told["levels"] = " ".join(f"{level}:{num:<{width}}" for level, num in enumerate(levels))
         told["hints"] = of("generate_success", "generate_requested")
     return told | {"tokens": f"{_count(data, 'rollout_tokens') + _count(data, 'tokens'):7}"}
+
+
+def _levels(data: Mapping[str, Any]) -> list[int]:
+    """Return the prompts by the hint level that trains; none of a method without hints."""
+    names = ("used_no_hint", *(f"used_level_{level}" for level in range(1, 100)))
+    found = [_count(data, each) for each in names if f"hint/{each}" in data]
+    return found if "hint/used_level_1" in data else []
 
 
 def _accuracy_lines(data: Mapping[str, Any]) -> list[str]:
