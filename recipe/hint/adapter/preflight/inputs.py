@@ -30,11 +30,12 @@ _LIMIT, _FILTERS = "data.max_prompt_length", "data.filter_overlong_prompts"
 
 @dataclass(frozen=True)
 class Model:
-    """What the checks of the data need of a model; ``context``: its longest sequence, in tokens."""
+    """What the checks need of a model; ``context``: its longest sequence, in tokens."""
 
     path: str
     renderer: Renderer
     context: int
+    config: Any  # transformers'
     warnings: tuple[str, ...] = ()
 
     def count_tokens(self, conversations: Sequence[Sequence[Message]]) -> list[int]:
@@ -87,7 +88,7 @@ def load_model(config: DictConfig, *, has_weights: bool = True) -> Model:
     check(tokenizer.eos_token_id is not None, f"{told} eos token: no response would ever end")
     options = dict(setting(config, _OPTIONS) or {})
     renderer = Renderer(tokenizer, 0, refuses_system(tokenizer, options), options)
-    return Model(path, renderer, context, _stop_warnings(renderer, str(folder), trust))
+    return Model(path, renderer, context, found, _stop_warnings(renderer, str(folder), trust))
 
 
 def _stop_warnings(renderer: Renderer, place: str, trust: bool) -> tuple[str, ...]:

@@ -16,7 +16,9 @@ from omegaconf import DictConfig, OmegaConf, open_dict
 from recipe.hint.adapter.models import ask_for_models, choose_attention
 from recipe.hint.adapter.preflight import inputs
 from recipe.hint.adapter.preflight.inputs import MODEL, Lengths, load_model
+from recipe.hint.adapter.preflight.memory import device_memory, memory_lines
 from recipe.hint.adapter.preflight.settings import (
+    Sizes,
     check_method,
     check_sizes,
     check_values,
@@ -85,8 +87,9 @@ def preflight(config: DictConfig, argv: Sequence[str]) -> list[str]:
     with open_dict(given):
         given.trainer.total_training_steps = config.trainer.total_training_steps = steps
     check_same_run(config)
-    warnings += lengths.warnings
     trainer = config.trainer
+    memory, small = memory_lines(with_models, model.config, device_memory(trainer.device))
+    warnings += [*lengths.warnings, *small]
     plays = "without hints"
     if method.is_multi_turn:
         plays = "several turns; validation scores the last"
@@ -100,6 +103,8 @@ def preflight(config: DictConfig, argv: Sequence[str]) -> list[str]:
         f"batch     {sizes.batch} prompts x {sizes.group} rollouts, mini-batches of "
         f"{sizes.mini} prompts, {steps} steps ({epochs:.1f} epochs)",
         lengths_line(config, lengths),
+        tokens_line(config, method, settings, sizes),
+        *memory,
         f"devices   {trainer.nnodes} x {trainer.n_gpus_per_node} {trainer.device}, trainer mode "
         f"{trainer.v1.trainer_mode}",
         f"folder    {settings.run_dir} ({folder})",
@@ -163,3 +168,17 @@ def lengths_line(config: DictConfig, lengths: Lengths) -> str:
         f"{setting(config, PROMPT_LENGTH)}), responses up to {config.data.max_response_length} "
         f"tokens"
     )
+
+
+def tokens_line(config: DictConfig, method: Method, settings: HintSettings, sizes: Sizes) -> str:
+    """Return the most tokens that are sampled for a batch, of conversations for each turn."""
+    longest = config.data.max_response_length
+    most = sizes.batch * sizes.group * longest
+    told = f"{sizes.batch} x {sizes.group} responses of {longest} = {most:,}"
+    if method.uses_hints and type(method).react is not Method.react:  # it escalates
+        told += f", x {1 + method.max_level} hint levels = {(1 + method.max_level) * most:,}"
+    if method.uses_hints and settings.source == "self_generated":
+        written = sizes.batch * settings.attempts * settings.max_tokens
+        told += f", and hints {written:,}"
+    unit = "turn of a batch" if method.is_multi_turn else "batch"
+    return f"tokens    a {unit} at most {told}"

@@ -1,0 +1,112 @@
+"""Estimate what an update and a rollout need of a device's memory, before anything is loaded."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from typing import Any
+
+import psutil
+from omegaconf import DictConfig
+
+from recipe.hint.adapter.models import flash_attn_missing
+from recipe.run.config import ACTOR, MODEL_NODE, PROMPT_LENGTH, ROLLOUT, setting, world_size
+from recipe.run.errors import one_line
+
+_GIB = 2**30
+# Numbers per token that a layer keeps for its backward pass, where attention is fused, in widths of
+# the hidden state and of the MLP: counted on Qwen2 and Llama, whose layers keep up to 12 % less.
+_HIDDEN, _INNER = 12, 4
+
+
+def device_memory(device: str) -> int:
+    """Return the bytes of the smallest GPU, or of this machine's RAM; 0 if unknown."""
+    if device == "cpu":
+        return psutil.virtual_memory().total
+    command = "nvidia-smi --query-gpu=memory.total --format=csv,noheader,nounits".split()
+    try:  # torch would make a context, which takes memory itself
+        said = subprocess.run(command, capture_output=True, text=True, timeout=20, check=True)
+        return 2**20 * min(map(int, said.stdout.split()))
+    except (OSError, ValueError, subprocess.SubprocessError):
+        return 0
+
+
+def memory_lines(config: DictConfig, found: Any, total: int) -> tuple[list[str], list[str]]:
+    """Return what a device must hold at least, in GiB, and warnings; never refuse.
+
+    Left out: what CUDA, NCCL and the allocator take, and a reference policy, which waits in RAM.
+    ``config`` has the method's critic, which is taken for as large as the policy; ``found`` is
+    transformers' configuration of the policy; ``total``: bytes of the device, 0 if unknown.
+    """
+    trust = bool(setting(config, f"{MODEL_NODE}.trust_remote_code"))
+    try:
+        params, text = _count_parameters(found, trust), found.get_text_config()
+        hidden, layers, vocabulary = text.hidden_size, text.num_hidden_layers, text.vocab_size
+        layer = _HIDDEN * hidden + _INNER * text.intermediate_size
+    except Exception as error:  # noqa: BLE001 - of a model's own code
+        return [], [f"the memory that the model needs is not known: {one_line(error, 200)}"]
+    node = f"{ACTOR}.fsdp_config"
+    update, idle = _state(config, node, params)
+    if setting(config, "critic.enable"):
+        update["critic"] = _state(config, "critic.fsdp", params)[1]
+        idle += update["critic"]
+    tokens = setting(config, f"{ACTOR}.ppo_max_token_len_per_gpu")
+    if not setting(config, f"{ACTOR}.use_dynamic_bsz"):
+        row = setting(config, PROMPT_LENGTH) + setting(config, f"{ROLLOUT}.response_length")
+        tokens = row * setting(config, f"{ACTOR}.ppo_micro_batch_size_per_gpu")
+    width = _width(setting(config, f"{node}.mixed_precision.param_dtype"))
+    if not setting(config, f"{MODEL_NODE}.use_fused_kernels"):
+        # And the gradient; verl's own log-softmax, in place of flash-attn's, keeps a third copy.
+        size = (3 if flash_attn_missing() else 2) * width
+        name = f"logits ({tokens:,} tokens x {vocabulary:,} x {size} bytes)"
+        update[name] = tokens * vocabulary * size
+    kept = layers * layer
+    if setting(config, f"{MODEL_NODE}.enable_gradient_checkpointing"):
+        kept = layers * hidden + layer  # all inputs, and of one layer at a time the rest
+    update["activations"] = tokens * kept * width
+    served = params * _width(setting(config, f"{ROLLOUT}.dtype"))
+    served /= setting(config, f"{ROLLOUT}.tensor_model_parallel_size") or 1
+    share = total * setting(config, f"{ROLLOUT}.gpu_memory_utilization") or served
+    if setting(config, "trainer.device") == "cpu":
+        share = served + _GIB * int(os.environ.get("VLLM_CPU_KVCACHE_SPACE", 4))
+    sleep = [setting(config, f"{ROLLOUT}.{n}") for n in ("free_cache_engine", "enable_sleep_mode")]
+    update |= {"vLLM": share} if False in sleep else {}
+    rollout = {f"vLLM (weights {served / _GIB:.1f})": share, "trainer": idle}
+    lines, warnings = [], []
+    for name, parts in (("update", update), ("rollout", rollout)):
+        need = sum(parts.values())
+        shown = ", ".join(f"{part} {size / _GIB:.1f}" for part, size in parts.items())
+        known = f" of {total / _GIB:.1f}" if total else ""
+        lines.append(f"memory    {name} {need / _GIB:.1f}{known} GiB a device: {shown}")
+        if 0 < total < need:
+            warnings.append(f"the {name} does not fit the memory of a device (docs/usage.md)")
+    if served > share:
+        warnings.append(f"{ROLLOUT}.gpu_memory_utilization leaves too little for vLLM's weights")
+    return lines, warnings
+
+
+def _count_parameters(found: Any, trust: bool) -> int:
+    import torch
+    from verl.utils.model import get_hf_auto_model_class
+
+    cls: Any = get_hf_auto_model_class(found)
+    with torch.device("meta"):  # shapes alone
+        model = cls.from_config(found, trust_remote_code=trust)
+    return sum(each.numel() for each in model.parameters())
+
+
+def _state(config: DictConfig, node: str, params: int) -> tuple[dict[str, float], float]:
+    """Return a device's part of weights, gradients and Adam, and what stays in a rollout."""
+    if setting(config, f"{node}.offload_policy"):  # all of it waits in RAM
+        return {}, 0.0
+    shards = setting(config, f"{node}.fsdp_size") or -1
+    shards = shards if shards > 0 else world_size(config)
+    weights = params * _width(setting(config, f"{node}.model_dtype") or "fp32") / shards
+    trained = 0.0 if setting(config, f"{MODEL_NODE}.lora_rank") else weights  # an adapter is small
+    kept = {"param_offload": weights, "optimizer_offload": 2 * trained}
+    idle = sum(size for name, size in kept.items() if not setting(config, f"{node}.{name}"))
+    return {"weights": weights, "gradients": trained, "Adam": 2 * trained}, idle
+
+
+def _width(dtype: Any) -> int:
+    return 4 if "32" in str(dtype) else 2  # bytes of a number
