@@ -37,7 +37,7 @@ def test_each_subcommand_explains_itself_by_its_name(name, monkeypatch, capsys):
     assert run(name, "--help", monkeypatch=monkeypatch) == 0
     said = capsys.readouterr().out
     told = "hint train" if name in OF_HINT else f"hint {name}"
-    assert f"usage: {told}" in said or f"main_{name}.py [NAME=VALUE" in said
+    assert f"usage: {told}" in said or f"{told} [NAME=VALUE" in said
 
 
 def test_the_help_has_a_line_for_each_and_neither_colours_in_a_pipe_nor_heavy_imports():

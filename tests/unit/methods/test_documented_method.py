@@ -21,7 +21,8 @@ PAGE = Path(__file__).parents[3] / "docs/new_method.md"
 TEXT = PAGE.read_text("utf-8")
 METHOD, REGISTRY, TESTS = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
 [TRACES] = re.findall(r"```json\n(.*?)```", TEXT, re.DOTALL)
-COMMAND = re.search(r"```bash\nhint check (.*?)```", TEXT, re.DOTALL)[1] + " preflight_only=true"
+[GIVEN] = re.findall(r"```bash\nhint check (.*?)```", TEXT, re.DOTALL)
+COMMAND = f"{GIVEN} preflight_only=true"
 WRITTEN = ModuleType("recipe.hint.methods.second_chance")
 
 sys.modules[WRITTEN.__name__] = WRITTEN
