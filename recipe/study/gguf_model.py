@@ -138,9 +138,9 @@ def tokenizer_of(fields: Mapping[str, Any]) -> Any:
     from transformers import PreTrainedTokenizerFast
 
     def field(name: str) -> Any:
-        return fields.get(f"tokenizer.ggml.{name}")
+        return fields[f"tokenizer.ggml.{name}"]
 
-    before, known = field("pre"), {*_PATTERNS, *_DIGITS_APART}
+    before, known = fields.get("tokenizer.ggml.pre"), {*_PATTERNS, *_DIGITS_APART}
     if field("model") != "gpt2" or before not in known:
         raise ConfigError(
             f"got tokenizer {field('model')}/{before}; expected gpt2 with one of {sorted(known)}; "
@@ -163,8 +163,11 @@ def tokenizer_of(fields: Mapping[str, Any]) -> Any:
         backend.add_tokens(
             [AddedToken(token, normalized=False, special=special) for token in added]
         )
-    ids = {name: field(f"{name}_token_id") for name in ("bos", "eos", "unknown", "padding")}
-    bos, eos, unknown, padding = (None if each is None else tokens[each] for each in ids.values())
+    names = (f"tokenizer.ggml.{name}_token_id" for name in ("bos", "eos", "unknown", "padding"))
+    bos, eos, unknown, padding = (
+        tokens[fields[name]] if name in fields else None for name in names
+    )
+    check(eos, "no tokenizer.ggml.eos_token_id: responses would not end; get the file again")
     architecture = fields["general.architecture"]
     return PreTrainedTokenizerFast(
         tokenizer_object=backend,
