@@ -23,7 +23,7 @@ API = {
     "credit": "hint.credit.base hint.credit.baselines",
     "verifier": "verify.schema verify.options verify.grading verify.pool verify.rewards",
     "problems": "problems.columns problems.schema",
-    "results": "hint.record hint.conversations study.results study.estimators",
+    "results": "hint.record hint.conversations study.results hint.estimators",
 }
 
 

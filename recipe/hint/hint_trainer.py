@@ -6,7 +6,6 @@ import contextlib
 import dataclasses
 import json
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +21,7 @@ from recipe.hint.adapter.models import ask_for_models, read_base_of_adapter
 from recipe.hint.adapter.sampling_guard import guard
 from recipe.hint.adapter.store import STATE_FIELD, clean_restored_queue, read_records
 from recipe.hint.conversations import TURN_FACTS, mean_facts
+from recipe.hint.estimators import turn_metrics
 from recipe.hint.record import PromptRecord
 from recipe.hint.reward_tracker import RewardTracker
 from recipe.hint.samples import choose_samples
@@ -62,8 +62,6 @@ class HintMixin(CreditMixin):
 
     replay_buffer: Any  # guarded: it has the checks of `sampling_guard`
     watchdog: Watchdog  # the task runner's
-    # Sums up what the later turns of conversations change; the task runner's.
-    turn_metrics: Callable[[Any], dict[str, float]] = staticmethod(lambda facts_P: {})
 
     def __init__(self, config: DictConfig) -> None:
         self.hint = settings_of(config)
@@ -129,7 +127,7 @@ class HintMixin(CreditMixin):
             ("hint", hint_metrics.step_metrics(records, self._method.max_level)),
             ("verify", hint_metrics.verify_metrics(records)),
             ("reward_tracking", self.tracker.metrics()),
-            ("turns", self.turn_metrics(facts_by_uid) | hint_metrics.guide_metrics(records)),
+            ("turns", turn_metrics(facts_by_uid) | hint_metrics.guide_metrics(records)),
         ):
             metrics.update({f"{prefix}/{name}": value for name, value in values.items()})
         return batch
@@ -178,7 +176,7 @@ class HintMixin(CreditMixin):
                 facts = {name: infos[name][row] for name in TURN_FACTS}
                 by_source.setdefault(source, {}).setdefault(uid, []).append(facts)
         for source, facts_P in by_source.items():
-            found = self.turn_metrics(facts_P)
+            found = turn_metrics(facts_P)
             metrics |= {f"val-turns/{source}/{name}": value for name, value in found.items()}
         return metrics
 

@@ -72,9 +72,8 @@ def check_and_launch(config: DictConfig) -> None:
         print("\n".join(closing_lines(RunFolder(config.hint.run_dir))), flush=True)
         return
     from recipe.run.launcher import launch
-    from recipe.study.estimators import turn_metrics
 
-    print("\n".join(launch(config, turn_metrics)), flush=True)
+    print("\n".join(launch(config)), flush=True)
 
 
 def run_command(

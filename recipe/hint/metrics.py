@@ -28,7 +28,8 @@ def step_metrics(records: Sequence[PromptRecord], max_level: int) -> dict[str, f
     count = len(records)
     rounds = [each for record in records for each in record.rounds]
     given = [each for each in rounds if each.is_given]
-    num_at_first = sum(map(_had_signal_at_first, records))
+    sampled = ([each.accuracies for each in of.rounds if not each.is_given] for of in records)
+    num_at_first = sum(len(set(next(filter(None, each), ()))) > 1 for each in sampled)
     num_with_signal = sum(record.has_signal for record in records)
     tokens = sum(each.tokens for each in rounds)
     result = {
@@ -120,8 +121,3 @@ def _levels(records: Sequence[PromptRecord], max_level: int) -> dict[str, float]
         if graded:
             result[f"acc_{name}_mean"] = sum(graded) / len(graded)
     return result
-
-
-def _had_signal_at_first(record: PromptRecord) -> bool:
-    sampled = (each.accuracies for each in record.rounds if not each.is_given)
-    return len(set(next(filter(None, sampled), ()))) > 1

@@ -15,16 +15,15 @@ from __future__ import annotations
 import argparse
 import logging
 import re
-import sys
 import unicodedata
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from recipe.problems.columns import check_target, read_file, read_problems, write_rows
 from recipe.problems.prepare import KEYS, SOURCES_FILE, Given, Prepared, listed, read_rows
 from recipe.problems.schema import KINDS
-from recipe.run.ending import Parser, errors_in_one_line
+from recipe.run.ending import Parser
 from recipe.run.errors import DataError
 from recipe.run.whole_file import file_sha256
 from recipe.verify.golds import is_placeholder
@@ -113,20 +112,9 @@ def _write(given: argparse.Namespace) -> None:
     print(f"sha256 {file_sha256(given.output)}")
 
 
-@errors_in_one_line()
-def main(
-    argv: Sequence[str] | None = None, *, commands: Mapping[str, Callable[[Sequence[str]], None]]
-) -> None:
-    """Read, check, write, and check what was written.
-
-    Args:
-        argv: The command line's words.
-        commands: Further commands by their first word; they get the words behind it.
-    """
-    argv = sys.argv[1:] if argv is None else argv
-    if argv and argv[0] in commands:
-        commands[argv[0]](argv[1:])
-    elif list(argv) == ["sources"]:
+def main(argv: Sequence[str]) -> None:
+    """Read, check, write, and check what was written."""
+    if list(argv) == ["sources"]:
         print(SOURCES_FILE.read_text("utf-8"))
     else:
         # What the verifier logs of single answers is told in one warning for all.

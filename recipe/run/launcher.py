@@ -9,7 +9,7 @@ import shutil
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, cast
 
@@ -37,25 +37,24 @@ _LOOK_EVERY_S = 5.0  # for new processes: a look reads all of the machine's
 _GONE = (psutil.STATUS_DEAD, psutil.STATUS_ZOMBIE)
 
 
-def launch(config: DictConfig, *parts: Any) -> list[str]:
+def launch(config: DictConfig) -> list[str]:
     """Train to the end, and return the result in lines for the console.
 
-    The paths in ``config`` become absolute; ``HintTaskRunner`` is made with ``parts``.
+    The paths in ``config`` become absolute.
     """
     try:
-        return ["done", *closing_lines(run_to_its_end(config, HintTaskRunner, *parts))]
+        return ["done", *closing_lines(run_to_its_end(config, HintTaskRunner))]
     except KeyboardInterrupt:
         sys.stdout.write(f"to go on: the same command with hint.run_dir={config.hint.run_dir}\n")
         raise
 
 
-def run_to_its_end(config: DictConfig, runner_class: type, *parts: Any) -> RunFolder:
+def run_to_its_end(config: DictConfig, runner_class: type) -> RunFolder:
     """Start Ray and a runner, show its progress, and end Ray again.
 
     Args:
         config: The run's; its paths become absolute.
         runner_class: Its method ``run(config)`` runs inside Ray.
-        parts: What the runner is made with.
     """
     # Here: the actors do not know Hydra's resolvers, such as the time in the run's name.
     OmegaConf.resolve(config)
@@ -70,7 +69,7 @@ def run_to_its_end(config: DictConfig, runner_class: type, *parts: Any) -> RunFo
         keep_config(place / "config.yaml", OmegaConf.to_yaml(config))
         with _started_ray(config, folder) as services:
             try:
-                _run(config, folder, services, runner_class, parts)
+                _run(config, folder, services, runner_class)
             except (RayError, HintError) as error:
                 raise HintError(f"{_reason(error, folder)} (logs: {folder.logs})") from error
     return folder
@@ -184,18 +183,12 @@ def _asked(process: psutil.Process, method: str) -> Any:
         return psutil.STATUS_DEAD
 
 
-def _run(
-    config: DictConfig,
-    folder: RunFolder,
-    services: RayServices,
-    runner_class: type,
-    parts: Sequence[Any],
-) -> None:
+def _run(config: DictConfig, folder: RunFolder, services: RayServices, runner_class: type) -> None:
     limits, console = config.hint.watchdog, Console(folder)
     # On this machine, where the launcher reads the run's files.
     node = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=True)
     remote = cast(Any, ray.remote(runner_class))
-    runner = remote.options(num_cpus=1, scheduling_strategy=node).remote(*parts)
+    runner = remote.options(num_cpus=1, scheduling_strategy=node).remote()
     ready, deadline = runner.__ray_ready__.remote(), time.monotonic() + limits.queue_s
     while not ray.wait([ready], timeout=_POLL_S)[0]:
         raise_deferred()

@@ -6,7 +6,6 @@ import contextlib
 import json
 import os
 import traceback
-from collections.abc import Callable
 from typing import Any
 
 import ray
@@ -31,13 +30,7 @@ class HintTaskRunner:
     """verl's TaskRunnerV1 with the recipe's trainer, manager and rollout servers.
 
     Not a subclass: all that the parent does is choose classes, and these differ here.
-
-    Args:
-        turn_metrics: Sums up what the later turns of conversations change, for the metrics.
     """
-
-    def __init__(self, turn_metrics: Callable[[Any], dict[str, float]] | None = None) -> None:
-        self.turn_metrics = turn_metrics
 
     def run(self, config: DictConfig) -> dict[str, Any]:
         """Train (or only validate) and return where it ended."""
@@ -76,7 +69,6 @@ class HintTaskRunner:
             folder.say("starting the trainer and the vLLM replicas ...")
             trainer = get_object(TRAINERS)[config.trainer.v1.trainer_mode](config=config)
             trainer.watchdog = watchdog
-            trainer.turn_metrics = self.turn_metrics or trainer.turn_metrics
             trainer.init()
             with limit("the agent-loop workers", "start_s"):
                 name = config.actor_rollout_ref.rollout.agent.agent_loop_manager_class

@@ -15,6 +15,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from recipe.hint.estimators import (
+    Estimate,
+    crossed_difference,
+    crossed_p,
+    crossed_share,
+    holm,
+)
 from recipe.run.errors import DataError
 from recipe.run.whole_file import write_whole
 from recipe.study.campaign import (
@@ -25,13 +32,6 @@ from recipe.study.campaign import (
     Claim,
     Plan,
     read_campaign,
-)
-from recipe.study.estimators import (
-    Estimate,
-    crossed_difference,
-    crossed_p,
-    crossed_share,
-    holm,
 )
 from recipe.study.results import Groups, read_evaluation
 from recipe.study.runs import SECONDS, TOKENS, Run, read_run

@@ -18,8 +18,8 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from plotly.offline import get_plotlyjs
 
 from recipe.hint.credit.base import has_signal
+from recipe.hint.estimators import t_quantile
 from recipe.run.run_folder import accuracies
-from recipe.study.estimators import t_quantile
 from recipe.study.runs import SECONDS, Run, level_share
 
 _FILES = Path(__file__).parent / "page_files"

@@ -10,6 +10,7 @@ import json
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import numpy as np
@@ -17,15 +18,15 @@ import pandas as pd
 from pydantic import ConfigDict, TypeAdapter
 from pydantic.dataclasses import dataclass
 
-from recipe.run.errors import DataError
-from recipe.run.whole_file import write_whole
-from recipe.study.estimators import (
+from recipe.hint.estimators import (
     crossed_difference,
     crossed_share,
     majority_score,
     pass_at_k,
     turn_metrics,
 )
+from recipe.run.errors import DataError
+from recipe.run.whole_file import write_whole
 from recipe.study.tables import markdown, percent
 from recipe.verify.maths.reading import vote_key
 from recipe.verify.schema import UNGRADED, Reason
@@ -298,7 +299,10 @@ def compare_runs(first: Path, second: Path) -> list[str]:
     (a, groups_a), (b, groups_b) = map(read_evaluation, folders)
     rows, notes = [], []
     for name in filter(groups_b.get, groups_a):
-        means = [_means(groups[name]) for groups in (groups_a, groups_b)]
+        means = [
+            {id_: fmean(each.is_correct for each in found) for id_, found in groups[name].items()}
+            for groups in (groups_a, groups_b)
+        ]
         common = sorted(means[0].keys() & means[1].keys())
         if alone := len(means[0].keys() ^ means[1].keys()):
             notes.append(f"{name}: {alone} problems that only one run has are left out")
@@ -340,9 +344,3 @@ def compare_runs(first: Path, second: Path) -> list[str]:
     table = markdown([*head, "B - A", "95 %", "gained", "lost"], rows)
     models = [f"A: {first}: {a['model']}", f"B: {second}: {b['model']}", ""]
     return [*models, *table, *([""] if notes else []), *notes]
-
-
-def _means(groups: Groups) -> dict[str, float]:
-    return {
-        name: sum(each.is_correct for each in group) / len(group) for name, group in groups.items()
-    }

@@ -42,7 +42,7 @@ HOOKS = {
     "on_step_end",
     "step",
 }
-OWN = {"_limit", "_read", "logger", "turn_metrics"}
+OWN = {"_limit", "_read", "logger"}
 MODES = pytest.mark.parametrize("mode", sorted(TRAINERS))
 
 

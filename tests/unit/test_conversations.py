@@ -8,12 +8,12 @@ from pydantic import TypeAdapter
 from talks import GUIDE, TurnEngine, play
 
 from recipe.hint.conversations import Conversation, conversations, mean_facts, overlap
+from recipe.hint.estimators import turn_metrics
 from recipe.hint.methods.mlmt import Mlmt, MlmtSettings
 from recipe.hint.metrics import step_metrics
 from recipe.hint.reward_tracker import RewardTracker
 from recipe.hint.schema import Response
 from recipe.hint.turns import Place, Round, Sample, Turn
-from recipe.study.estimators import turn_metrics
 from recipe.verify.schema import Verdict
 
 # Four first turns, two of them right, have 2 x 2 refinements each: 16 conversations.

@@ -108,7 +108,6 @@ class _Finished:
     row: dict[str, Any]
     partition: str
     is_written: bool = False
-    is_alone: bool = False  # a write with others has failed
 
 
 class Publisher:
@@ -146,17 +145,13 @@ class Publisher:
             for each in self._waiting
             # With the same columns: verl takes them from the first row.
             if (each.partition, each.row.keys()) == (mine.partition, mine.row.keys())
-            and not (each.is_written or each.is_alone)
+            and not each.is_written
         ][:_PROMPTS_PER_WRITE]
-        if mine.is_alone:
-            batch = [mine]
         try:
             await _put(batch, mine.partition)
         except Exception:
             if len(batch) == 1:
                 raise
-            for each in batch:
-                each.is_alone = True
             batch = [mine]
             await _put(batch, mine.partition)
         for each in batch:

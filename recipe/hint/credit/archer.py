@@ -44,17 +44,12 @@ class UtteranceCriticSettings:
 def next_rows(rows: Sequence[CreditRow]) -> np.ndarray:
     """Return the index of the row that follows each in its conversation, shape ``(N,)``.
 
-    ``LAST`` where none does. Turns without a row are skipped; a tree of turns is an error.
+    ``LAST`` where none does. Turns without a row are skipped; a turn has one row, for ArCHer's
+    conversations do not branch.
     """
     conversations: dict[tuple[str, int], dict[int, int]] = {}
     for index, row in enumerate(rows):
-        turns = conversations.setdefault((row.prompt_uid, row.session), {})
-        if row.turn in turns:
-            raise ValueError(
-                f"conversation {row.session} of problem {row.problem_id!r} has two rows of turn "
-                f"{row.turn}; expected a chain: sample one response per parent"
-            )
-        turns[row.turn] = index
+        conversations.setdefault((row.prompt_uid, row.session), {})[row.turn] = index
     following = np.full(len(rows), LAST, dtype=np.int64)
     for turns in conversations.values():
         in_order = [turns[turn] for turn in sorted(turns)]

@@ -12,7 +12,7 @@ import pytest
 from response_rows import turn_facts
 
 from recipe.hint.conversations import TURN_FACTS
-from recipe.study.estimators import (
+from recipe.hint.estimators import (
     Estimate,
     crossed_difference,
     crossed_p,

@@ -5,9 +5,9 @@ import json
 import pytest
 from response_rows import responses, row, rows, turn_facts, write_rows
 
+from recipe.hint.estimators import Estimate, crossed_share
 from recipe.hint.main_report import main
 from recipe.run.errors import DataError
-from recipe.study.estimators import Estimate, crossed_share
 from recipe.study.results import (
     compare_runs,
     complete_groups,
