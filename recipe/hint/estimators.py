@@ -91,22 +91,6 @@ def holm(probabilities: Sequence[float]) -> list[float]:
     return corrected
 
 
-def _share(mean: float, count: float, degrees: int) -> Estimate:
-    """Return a share of ``count`` independent draws with Wilson's interval."""
-    weight = t_quantile(degrees) ** 2 / count
-    centre = (mean + weight / 2) / (1 + weight)
-    half = math.sqrt(weight * (mean * (1 - mean) + weight / 4)) / (1 + weight)
-    return Estimate(mean, max(0.0, min(centre - half, mean)), min(1.0, max(centre + half, mean)))
-
-
-def _unseen_share(num_problems: int) -> float:
-    """Return the largest share of problems of another kind that as many draws can miss, at 95 %.
-
-    Source: Clopper and Pearson 1934, Biometrika 26.
-    """
-    return 1 - ((1 - _LEVEL) / 2) ** (1 / num_problems)
-
-
 def _missed_p(share: float, num_problems: int) -> float:
     """Return the two-sided p value of no draw finding this share of problems of another kind."""
     return min(1.0, 2 * (1 - min(share, 1.0)) ** num_problems)
@@ -164,7 +148,10 @@ def crossed_share(means_SP: npt.ArrayLike, num_responses: int) -> Estimate:
         variance, degrees = _variance(means_SP)
         count = min(mean * (1 - mean) / variance, means_SP.size * num_responses)
     # Not above 0 where the mean is 0 or 1 but for rounding.
-    return _share(mean, count if count > 0 else num_problems, degrees)
+    weight = t_quantile(degrees) ** 2 / (count if count > 0 else num_problems)
+    centre = (mean + weight / 2) / (1 + weight)
+    half = math.sqrt(weight * (mean * (1 - mean) + weight / 4)) / (1 + weight)
+    return Estimate(mean, max(0.0, min(centre - half, mean)), min(1.0, max(centre + half, mean)))
 
 
 def crossed_difference(differences_SP: npt.ArrayLike) -> Estimate:
@@ -172,10 +159,12 @@ def crossed_difference(differences_SP: npt.ArrayLike) -> Estimate:
 
     Differences are in [-1, 1]; the interval is mean +- t * error (Miller 2024). Where only some
     problems have another difference than most, it allows for the share of such problems that P
-    draws can miss, in proportion to those that have none; where all have the same, for that share.
+    draws can miss, in proportion to those that have none; where all have the same, for that share
+    (Clopper and Pearson 1934, Biometrika 26).
     """
     differences_SP = np.atleast_2d(np.asarray(differences_SP, dtype=np.float64))
-    mean, unseen = float(differences_SP.mean()), _unseen_share(differences_SP.shape[1])
+    mean = float(differences_SP.mean())
+    unseen = 1 - ((1 - _LEVEL) / 2) ** (1 / differences_SP.shape[1])
     if differences_SP.shape[1] == 1 or np.ptp(differences_SP) <= _SAME:
         return Estimate(mean, mean - unseen * (mean + 1), mean + unseen * (1 - mean))
     variance, degrees = _variance(differences_SP)

@@ -49,7 +49,14 @@ def step_metrics(records: Sequence[PromptRecord], max_level: int) -> dict[str, f
         "seconds_hint": sum(record.hint_seconds for record in records),
         "seconds_rollout": sum(each.seconds for each in rounds),
     }
-    result |= _writing(records) | _levels(records, max_level)
+    result |= _writing(records)
+    for level in range(max_level + 1):
+        name = f"level_{level}" if level else "no_hint"
+        group = [record for record in records if record.highest_level == level]
+        graded = [record.accuracy for record in group if record.accuracies]
+        result[f"used_{name}"] = len(group)
+        if graded:
+            result[f"acc_{name}_mean"] = sum(graded) / len(graded)
     if given:
         result["given"] = sum(len(each.accuracies) for each in given)
         result["given_right"] = sum(value > 0 for each in given for value in each.accuracies)
@@ -109,15 +116,3 @@ def _writing(records: Sequence[PromptRecord]) -> dict[str, float]:
         **{reason: by_status[reason] for reason in (*FINAL_HINT_FAILURES, "too_long")},
         **{f"fault_{name}": count for name, count in faults.items()},
     }
-
-
-def _levels(records: Sequence[PromptRecord], max_level: int) -> dict[str, float]:
-    result: dict[str, float] = {}
-    for level in range(max_level + 1):
-        name = f"level_{level}" if level else "no_hint"
-        group = [record for record in records if record.highest_level == level]
-        graded = [record.accuracy for record in group if record.accuracies]
-        result[f"used_{name}"] = len(group)
-        if graded:
-            result[f"acc_{name}_mean"] = sum(graded) / len(graded)
-    return result

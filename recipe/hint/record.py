@@ -93,7 +93,6 @@ class PromptRecord:
     is_off_schedule: bool = False  # the first round was (``Sample.is_off_schedule``)
     is_dropped: bool = False
     bases: dict[str, int] = field(default_factory=dict)
-    earning_bases: tuple[str, ...] = ()  # of the verdicts above 0
     num_ignored: int = 0  # verdicts that left a part of the answer out
     conversations: tuple[Conversation, ...] = ()
 
@@ -178,6 +177,5 @@ def verdict_counts(rounds: Sequence[Round]) -> dict[str, Any]:
     verdicts = [verdict for each in rounds if not each.request.given for verdict in each.verdicts]
     return {
         "bases": dict(Counter(verdict.basis for verdict in verdicts)),
-        "earning_bases": tuple(sorted({each.basis for each in verdicts if each.score > 0})),
         "num_ignored": sum(bool(verdict.ignored) for verdict in verdicts),
     }

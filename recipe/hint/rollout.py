@@ -180,7 +180,9 @@ class PromptRollout:
             if not turns:
                 raise TeacherSilentError(request.role)
             status = "generation_failed"
-        is_whole = request.is_complete_with(len(turns), size)
+        is_whole = len(turns) == size
+        if request.parents is not None:
+            is_whole = len(turns) == request.count(size) * len(request.parents) > 0
         without = tuple(parent for parent, each in built if parent and not each.is_usable)
         return Round(request, tuple(turns), status, prompts[0].hint, seconds, is_whole, without)
 

@@ -261,12 +261,6 @@ class Sample:
         count = len(self.given) or self.n or group_size
         return min(count, group_size) if self.is_probe else count
 
-    def is_complete_with(self, num_turns: int, group_size: int) -> bool:
-        """Return whether ``num_turns`` are a whole group or, with parents, all turns of each."""
-        if self.parents is None:
-            return num_turns == group_size
-        return num_turns == self.count(group_size) * len(self.parents) > 0
-
 
 @dataclass(frozen=True, slots=True)
 class Round:

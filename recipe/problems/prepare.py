@@ -119,10 +119,6 @@ def read_records(path: Path, split: str = "") -> Iterator[tuple[str, Fields]]:
             raise DataError(f"{shard}: cannot be read: {one_line(error, 200)}") from error
 
 
-def _read_parquet(path: Path) -> Iterator[tuple[str, Any]]:
-    yield from ((f"row {number}", row) for number, row in enumerate(parquet_rows(path)))
-
-
 def _read_json(path: Path) -> Iterator[tuple[str, Any]]:
     with path.open(encoding="utf-8-sig") as file:
         is_array = path.suffix == ".json" and file.read(1) == "["
@@ -157,7 +153,10 @@ def _read_csv(path: Path) -> Iterator[tuple[str, Any]]:
             yield place, row
 
 
-_READERS = {".jsonl": _read_json, ".json": _read_json, ".parquet": _read_parquet}
+_READERS: dict[str, Callable[[Path], Iterator[tuple[str, Any]]]] = {
+    ".parquet": lambda path: ((f"row {n}", row) for n, row in enumerate(parquet_rows(path))),
+    **{".jsonl": _read_json, ".json": _read_json},
+}
 _READERS |= {".csv": _read_csv, ".tsv": _read_csv}
 
 

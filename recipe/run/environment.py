@@ -108,19 +108,14 @@ def describe_machine() -> dict[str, Any]:
         if name.startswith(("CPU", "GPU", "accelerator_type")):
             machine[name] = value
     versions = {each.name: each.version for each in distributions() if each.name in _PACKAGES}
-    versions = {"python": platform.python_version(), **dict(sorted(versions.items())), **_commit()}
-    return {"machine": machine, "version": versions}
-
-
-def _commit() -> dict[str, str]:
-    """Return the commit of the package's own repository, with a mark where the code differs."""
+    versions = {"python": platform.python_version(), **dict(sorted(versions.items()))}
     command = "describe --always --abbrev=12 --exclude=* --dirty".split()
     with contextlib.suppress(OSError, subprocess.SubprocessError):
-        if (REPOSITORY / ".git").exists():
+        if (REPOSITORY / ".git").exists():  # the package's own
             git = ["git", "-C", str(REPOSITORY), *command]
             found = subprocess.check_output(git, text=True, timeout=10, stderr=subprocess.DEVNULL)
-            return {"commit": found.strip().replace("-dirty", " with changes")}
-    return {}
+            versions["commit"] = found.strip().replace("-dirty", " with changes")
+    return {"machine": machine, "version": versions}
 
 
 def _memory_gib() -> float:

@@ -71,7 +71,14 @@ def run_to_its_end(config: DictConfig, runner_class: type) -> RunFolder:
             try:
                 _run(config, folder, services, runner_class)
             except (RayError, HintError) as error:
-                raise HintError(f"{_reason(error, folder)} (logs: {folder.logs})") from error
+                # What a process of the run wrote comes first; a full disk shows in Ray's error.
+                told = sentence_of(error, folder.root)
+                if isinstance(error, HintError) and not isinstance(error, RayTaskError):
+                    told = str(error)
+                elif isinstance(error, RayActorError):
+                    told = f"the driver died: {one_line(error, 1000)}"
+                told = read_fatal(folder.logs) or told
+                raise HintError(f"{told} (logs: {folder.logs})") from error
     return folder
 
 
@@ -219,16 +226,6 @@ def _run(config: DictConfig, folder: RunFolder, services: RayServices, runner_cl
         ray.get(job)
     finally:
         console.close()
-
-
-def _reason(error: Exception, folder: RunFolder) -> str:
-    """Return the reason that a process of the run wrote, or Ray's error if the disk was full."""
-    reason = read_fatal(folder.logs)
-    if not reason and isinstance(error, HintError) and not isinstance(error, RayTaskError):
-        reason = str(error)
-    if not reason and isinstance(error, RayActorError):
-        reason = f"the driver died: {one_line(error, 1000)}"
-    return reason or sentence_of(error, folder.root)
 
 
 def ray_arguments(config: DictConfig) -> dict[str, Any]:

@@ -43,6 +43,8 @@ def render_page(runs: Sequence[Run], max_prompts: int = 200) -> str:
     charts = [each for each in _charts(variants) if any(any(line["y"]) for line in each["data"])]
     code = (_FILES / "page.js").read_text("utf-8")
     prompts = [each for run in runs for each in _prompts(run, max_prompts // len(runs))]
+    settings = _texts(group[0].config for group in variants.values())
+    settings = settings.drop(columns=[*_PLACES], errors="ignore")  # those that differ are shown
     environment = Environment(
         loader=FileSystemLoader(_FILES), autoescape=True, undefined=StrictUndefined,
         trim_blocks=True, lstrip_blocks=True,
@@ -61,7 +63,7 @@ def render_page(runs: Sequence[Run], max_prompts: int = 200) -> str:
         variants=variants,
         prompts=sorted(prompts, key=lambda each: -each[1]["step"]),
         has_signal=has_signal,
-        settings=_settings([group[0] for group in variants.values()]),
+        settings={str(name): [*each] for name, each in settings.items() if each.nunique() > 1},
         machine={name: each[0] for name, each in _texts([runs[0].machine]).items()},
     )
 
@@ -164,12 +166,6 @@ def _prompts(run: Run, limit: int) -> Iterator[tuple[str, dict[str, Any], Any]]:
         (with_texts if is_kept else others).append(record)
     for record in [*with_texts, *others]:
         yield run.name, record, samples.get((record["step"], record["problem_id"]))
-
-
-def _settings(runs: Sequence[Run]) -> dict[str, list[str]]:
-    """Return the settings in which the runs differ, dotted name -> value of each."""
-    table = _texts(run.config for run in runs).drop(columns=[*_PLACES], errors="ignore")
-    return {str(name): [*each] for name, each in table.items() if each.nunique() > 1}
 
 
 def _texts(nodes: Iterable[Mapping[str, Any]]) -> pd.DataFrame:

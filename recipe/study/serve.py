@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -62,7 +62,13 @@ def make_server(root: Path, port: int, max_prompts: int) -> ThreadingHTTPServer:
                 return self._answer(404, "the pages are at /")
             names = parse_qs(asked.query).get("run", [])
             try:
-                self._answer(200, _page(root, names, max_prompts), "html")
+                folders = shown_folders(root)
+                if names or len(folders) == 1:
+                    text = page_of([folders[each] for each in names or folders], max_prompts)
+                else:
+                    template = Environment(autoescape=True).from_string(_INDEX)
+                    text = template.render(root=str(root), names=[*folders])
+                self._answer(200, text, "html")
             except KeyError as error:
                 self._answer(404, f"no run {error}")
             except (HintError, OSError) as error:
@@ -97,12 +103,3 @@ def _changed_s(folder: Path) -> float:
     """Return when a run or campaign was last written, 0 of any other folder."""
     files = (folder / name for name in ("metrics.jsonl", "records.jsonl", CAMPAIGN_FILE))
     return max((file.stat().st_mtime for file in files if file.is_file()), default=0.0)
-
-
-def _page(root: Path, names: Sequence[str], max_prompts: int) -> str:
-    """Return the page of the named folders, or the list of all where there are several."""
-    folders = shown_folders(root)
-    if not names and len(folders) != 1:
-        template = Environment(autoescape=True).from_string(_INDEX)
-        return template.render(root=str(root), names=[*folders])
-    return page_of([folders[name] for name in names] or [*folders.values()], max_prompts)

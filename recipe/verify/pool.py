@@ -170,8 +170,15 @@ class VerifierPool:
     ) -> list[Future[Verdict]]:
         """Do the same as ``grade_many``, as a future per item."""
         self._check_open()
-        names = ids or [""] * len(items)
-        return [self._submit(item, name) for item, name in zip(items, names, strict=True)]
+        futures = []
+        for item, name in zip(items, ids or [""] * len(items), strict=True):
+            verdict = quick_grade(item, self._options) if self._grade_path == _GRADE else None
+            if verdict is None:
+                futures.append(self._threads.submit(self._run, item, name))
+            else:
+                futures.append(decided := Future[Verdict]())
+                decided.set_result(_logged(verdict, name, "the grade says so"))
+        return futures
 
     def check(self) -> None:
         """Import what a grade needs; ``VerifierError`` says why that failed."""
@@ -197,14 +204,6 @@ class VerifierPool:
     def _check_open(self) -> None:
         if self._is_closed:
             raise VerifierError("the verifier pool is closed; make a new one to grade")
-
-    def _submit(self, item: Item, name: str) -> Future[Verdict]:
-        verdict = quick_grade(item, self._options) if self._grade_path == _GRADE else None
-        if verdict is None:
-            return self._threads.submit(self._run, item, name)
-        decided: Future[Verdict] = Future()
-        decided.set_result(_logged(verdict, name, "the grade says so"))
-        return decided
 
     def _run(self, item: Item, name: str) -> Verdict:
         """Make one grade in a process of its own."""

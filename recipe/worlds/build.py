@@ -111,18 +111,16 @@ def problem_files(world: World) -> dict[str, list[Row]]:
         files[stem] = [row for row, _ in chosen]
         if stem == "train" and world.task is chains:
             for hinted, num in HINT_FILES.items():
-                files[hinted] = [row | _hint_columns(seed, row, item, num) for row, item in chosen]
+                files[hinted] = []
+                for row, item in chosen:
+                    name = f"hints/{seed}/{row['extra_info']['index']}"
+                    draws = [random.Random(f"{name}/{number}") for number in range(num)]
+                    levels = zip(*(chains.hints_of(item, rng) for rng in draws), strict=True)
+                    # A text of each level, or a list of those of several sets.
+                    texts = [each[0] if num == 1 else list(each) for each in levels]
+                    columns = {HINT_COLUMN.format(level=n): each for n, each in enumerate(texts, 1)}
+                    files[hinted].append(row | columns)
     return files
-
-
-def _hint_columns(tables: int, row: Row, item: Any, num_sets: int) -> dict[str, Any]:
-    """Return ``hint_level_1``, ...: a text each of one set of hints, lists of several."""
-    seed = f"hints/{tables}/{row['extra_info']['index']}"
-    sets = [chains.hints_of(item, random.Random(f"{seed}/{number}")) for number in range(num_sets)]
-    return {
-        HINT_COLUMN.format(level=level): texts[0] if num_sets == 1 else list(texts)
-        for level, texts in enumerate(zip(*sets, strict=True), start=1)
-    }
 
 
 def build_base(world: World, out: Path, command: str) -> None:

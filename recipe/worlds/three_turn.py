@@ -10,7 +10,7 @@ from __future__ import annotations
 import random
 import re
 
-from recipe.hint.prompt import GUIDE_SYSTEM, GUIDE_USER, REFINE, Message, fill
+from recipe.hint.prompt import GUIDE_SYSTEM, GUIDE_USER, REFINE, fill
 from recipe.worlds import two_turn
 from recipe.worlds.base import TEXTS, Example, followed
 from recipe.worlds.two_turn import digit_but, draw_attempt, question, response
@@ -27,21 +27,18 @@ P_GUIDE = 0.15
 distinct = two_turn.distinct
 
 
-def feedback_request(problem: str, attempt: str) -> list[Message]:
-    """Return the conversation that asks for feedback, as ``turns.Feedback`` builds it."""
-    return [
-        {"role": "system", "content": TEXTS.guide_system},
-        {"role": "user", "content": fill(TEXTS.guide_user, problem=problem, attempt=attempt)},
-    ]
-
-
 def draw(rng: random.Random) -> Example:
     """Draw one example of feedback on a first response, or of the refinement after it."""
     puzzle, first, work = draw_attempt(SHARE_EASY, rng)
     attempt = response(first, work)
     if rng.random() < P_GUIDE:
         (feedback,) = rng.choices(list(FEEDBACK), list(FEEDBACK.values()))
-        return Example("guide", followed(feedback_request(puzzle.problem, attempt), feedback))
+        user = fill(TEXTS.guide_user, problem=puzzle.problem, attempt=attempt)
+        request = [
+            {"role": "system", "content": TEXTS.guide_system},
+            {"role": "user", "content": user},
+        ]  # as `turns.Feedback` builds it
+        return Example("guide", followed(request, feedback))
     feedback = rng.choice(list(FEEDBACK))
     second = {KEEP: first, CHANGE: digit_but({first, work[-1]}, rng), READ: work[-1]}[feedback]
     texts = attempt, fill(TEXTS.refine, feedback=feedback), response(second, work)

@@ -139,7 +139,6 @@ def test_a_record_counts_the_verdicts_of_all_rounds():
     ]
     assert verdict_counts(arguments(groups)[0]) == {
         "bases": {"text": 2, "none": 1, "number": 2},
-        "earning_bases": ("number", "text"),
         "num_ignored": 1,
     }
 

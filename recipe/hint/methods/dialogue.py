@@ -296,15 +296,19 @@ class Dialogue(Method):
             lasts.setdefault(first, []).append(place)
         rows = []
         for place in places(rounds, 0):
-            earned = 0.0 if is_stage1 else self._mean_reward(rounds, lasts.get(place, [place]))
-            if earned is not None and place not in unknown:
+            turns = [turn_at(rounds, each) for each in lasts.get(place, [place])]
+            known = [0.0] if is_stage1 else [self.reward(turn) for turn in turns if turn.is_graded]
+            if known and place not in unknown:
                 kl_coef = settings.beta2 if is_stage1 else settings.beta1
-                rows.append(Row(place, earned, "turn1", kl_coef))
+                rows.append(Row(place, fmean(known), "turn1", kl_coef))
         for conversation in ended:
             earned = self._last_reward(rounds, conversation, is_stage1=is_stage1)
             if earned is not None and conversation[0] not in unknown:
                 facts = {PARENT_TURN: float(conversation[-2].turn)}
-                group = self._last_group(conversation)
+                # Of the nearest turn that several of them continue.
+                parents = conversation[-2] if self.refinements > 1 else conversation[0]
+                is_tree = max(self.refinements, self.feedbacks) > 1
+                group = f"turn2{_name(parents)}" if is_tree else "turn2"
                 rows.append(Row(conversation[-1], earned, group, settings.beta1, facts=facts))
         return tuple(rows)
 
@@ -330,20 +334,8 @@ class Dialogue(Method):
             )
         return tuple(rows)
 
-    def _last_group(self, conversation: Sequence[Place]) -> str:
-        """Return the group of a last turn: of the nearest turn that several of them continue."""
-        if self.refinements > 1:
-            return f"turn2{_name(conversation[-2])}"
-        return f"turn2{_name(conversation[0])}" if self.feedbacks > 1 else "turn2"
-
     def _is_stage1(self, state: ProblemState) -> bool:
         return state.schedule_step <= self.settings.stage1_steps
-
-    def _mean_reward(self, rounds: Sequence[Round], earning: Sequence[Place]) -> float | None:
-        """Return the mean reward of graded turns; ``None`` without a grade."""
-        turns = [turn_at(rounds, place) for place in earning]
-        known = [self.reward(turn) for turn in turns if turn.is_graded]
-        return fmean(known) if known else None
 
     def _last_reward(
         self, rounds: Sequence[Round], conversation: Sequence[Place], *, is_stage1: bool

@@ -17,15 +17,5 @@ async function draw() {
   }
 }
 
-function filterPrompts() {
-  const text = at("find").value.toLowerCase(), all = [...at("prompts").children];
-  all.forEach((each) => { each.hidden = !each.textContent.toLowerCase().includes(text); });
-  at("count").textContent = `${all.filter((each) => !each.hidden).length} of ${all.length} shown`;
-}
-
-if (at("prompts")) {
-  at("find").addEventListener("input", filterPrompts);
-  filterPrompts();
-}
 draw().then(() => { document.documentElement.dataset.ready = "yes"; })
   .catch((error) => { at("problem").textContent = `The charts could not be drawn (a browser of 2023 or newer is needed): ${error}`; });
