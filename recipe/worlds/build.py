@@ -32,7 +32,6 @@ VAL_SIZES = {"easy": 100, "hard": 200}  # held-out problems of every world, a fi
 HINT_FILES = {"train_hints": 1, "train_hints_10": 10}
 FACTS_NAME, HASHES_NAME = "BASE.json", "SHA256SUMS"
 Row = dict[str, Any]
-Item = chains.Chain | two_turn.Puzzle
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +79,7 @@ WORLDS = {"one_turn": ONE_TURN, "two_turn": TWO_TURN, "three_turn": THREE_TURN}
 def problem_files(world: World) -> dict[str, list[Row]]:
     """Return file stem -> rows, the same on every call."""
     seed = world.tables or 0
-    train: dict[str, list[tuple[Row, Item]]] = {}
+    train: dict[str, list[tuple[Row, Any]]] = {}
     files: dict[str, list[Row]] = {}
     for family, num_val in VAL_SIZES.items():
         source = f"{world.source}/{family}"
