@@ -7,14 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from recipe.hint.schema import Response
 from recipe.hint.turns import Place, Round, conversation_to, places, turn_at
 
 # The names of ``Conversation.facts``.
-TURN_FACTS = (
-    *("acc_t1", "acc_t2", "wrong_to_right", "right_to_wrong", "unchanged"),
-    *("delta", "overlap"),
-)
+TURN_FACTS = ("acc_t1", "acc_t2", "wrong_to_right", "right_to_wrong", "unchanged", "delta")
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,8 +18,8 @@ class Conversation:
     """The first and the last graded turn of one conversation.
 
     ``is_same_answer``: both give the same text as answer, or are one turn; two turns without an
-    answer do not. ``overlap`` is in [0, 1]. ``is_known``: the verifier graded both turns and a
-    teacher left out none between or after them; else there is nothing to compare.
+    answer do not. ``is_known``: the verifier graded both turns and a teacher left out none between
+    or after them; else there is nothing to compare.
     """
 
     first: Place
@@ -31,7 +27,6 @@ class Conversation:
     acc_first: float
     acc_last: float
     is_same_answer: bool
-    overlap: float
     is_known: bool = True
 
     @property
@@ -48,7 +43,6 @@ class Conversation:
             "wrong_to_right": float(is_right and not was_right),
             "right_to_wrong": float(was_right and not is_right),
             "unchanged": float(self.is_same_answer),
-            "overlap": self.overlap,
         }
         return found if self.is_known else dict.fromkeys(found, math.nan)
 
@@ -72,9 +66,8 @@ def conversations(rounds: Sequence[Round]) -> tuple[Conversation, ...]:
         if last in continued:
             continue
         first = next(each for each in steps if each in graded)
-        one, two = turn_at(rounds, first), turn_at(rounds, last)
-        assert one.verdict and two.verdict, "both ends are graded"
-        before, after = one.verdict, two.verdict
+        before, after = turn_at(rounds, first).verdict, turn_at(rounds, last).verdict
+        assert before and after, "both ends are graded"
         is_ungraded = before.is_ungraded or after.is_ungraded
         found.append(
             Conversation(
@@ -83,7 +76,6 @@ def conversations(rounds: Sequence[Round]) -> tuple[Conversation, ...]:
                 acc_first=before.score,
                 acc_last=after.score,
                 is_same_answer=first == last or before.extracted == after.extracted != "",
-                overlap=overlap(one.response, two.response),
                 is_known=last not in without_end and not is_ungraded,
             )
         )
@@ -114,23 +106,3 @@ def mean_facts(found: Sequence[Conversation]) -> list[dict[str, float]]:
     known = [each for each in found if each.is_known]
     groups = [[each.facts for each in group] for group in by_first(known)]
     return [{name: fmean(facts[name] for facts in group) for name in group[0]} for group in groups]
-
-
-def overlap(one: Response, two: Response) -> float:
-    """Return the share of characters that two responses begin and end alike.
-
-    For a beginning and an end of p and s common characters it is 2·(p + s) / (first + second). What
-    lies between them bounds the edit distance from above, without its quadratic time. Two empty
-    responses are alike: 1.0.
-    """
-    a, b = one.text, two.text
-    if a == b:
-        return 1.0
-    start = _common_start(a, b)
-    end = _common_start(a[start:][::-1], b[start:][::-1])
-    return 2 * (start + end) / (len(a) + len(b))
-
-
-def _common_start(a: str, b: str) -> int:
-    unequal = (place for place, (x, y) in enumerate(zip(a, b, strict=False)) if x != y)
-    return next(unequal, min(len(a), len(b)))

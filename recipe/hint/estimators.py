@@ -26,7 +26,6 @@ from recipe.hint.conversations import TURN_FACTS
 
 _LEVEL = 0.95
 _SAME = 1e-12  # numbers in [-1, 1] that are no further apart differ in how they were added up
-_SHARES = ("acc_t1", "acc_t2", "wrong_to_right", "right_to_wrong", "unchanged")  # of TURN_FACTS
 
 
 class Estimate(NamedTuple):
@@ -105,8 +104,8 @@ def turn_metrics(facts_P: Mapping[str, Sequence[Mapping[str, float]]]) -> dict[s
 
     Returns:
         ``acc_t1`` and ``acc_t2`` (the last turn), ``delta``, ``wrong_to_right``,
-        ``right_to_wrong``, ``unchanged``, each with ``_low`` and ``_high``; ``overlap``, and
-        ``conversations``, the number of those that are known (not NaN). Empty without any.
+        ``right_to_wrong``, ``unchanged``, each with ``_low`` and ``_high``; and ``conversations``,
+        the number of those that are known (not NaN). Empty without any.
     """
     known_P = [
         [each for each in found if not math.isnan(each["delta"])] for found in facts_P.values()
@@ -118,10 +117,7 @@ def turn_metrics(facts_P: Mapping[str, Sequence[Mapping[str, float]]]) -> dict[s
     metrics: dict[str, float] = {"conversations": float(sum(map(len, groups)))}
     for name in TURN_FACTS:
         means_P = [fmean(each[name] for each in found) for found in groups]
-        if name == "overlap":
-            metrics[name] = fmean(means_P)
-            continue
-        of = crossed_share(means_P, most) if name in _SHARES else crossed_difference(means_P)
+        of = crossed_difference(means_P) if name == "delta" else crossed_share(means_P, most)
         metrics |= {name: of.value, f"{name}_low": of.low, f"{name}_high": of.high}
     return metrics
 

@@ -19,7 +19,7 @@ def step_metrics(records: Sequence[PromptRecord], max_level: int) -> dict[str, f
         max_level: Highest hint level, L.
 
     Returns:
-        Counts of problems, but for sums of tokens and seconds over the step; counts of responses
+        Counts of problems, but for sums of tokens over the step; counts of responses
         (``injected_rollouts``, ``ungraded``, ``given*``, ``generate_attempts``); shares in [0, 1]
         (``acc_*_mean``, ``zero_signal_*``).
     """
@@ -46,8 +46,6 @@ def step_metrics(records: Sequence[PromptRecord], max_level: int) -> dict[str, f
         "dropped": sum(record.is_dropped for record in records),
         "off_schedule": sum(record.is_off_schedule for record in records),
         "ungraded": sum(each.num_ungraded for each in rounds),
-        "seconds_hint": sum(record.hint_seconds for record in records),
-        "seconds_rollout": sum(each.seconds for each in rounds),
     }
     result |= _writing(records)
     for level in range(max_level + 1):

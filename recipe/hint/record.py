@@ -32,7 +32,6 @@ class RoundRecord:
     accuracies: tuple[float, ...]
     num_ungraded: int
     tokens: int
-    seconds: float
     role: str = "solver"
     parents: tuple[Place, ...] = ()
     leaks: int = 0
@@ -48,7 +47,6 @@ class RoundRecord:
             accuracies=done.accuracies_G,
             num_ungraded=done.num_ungraded,
             tokens=done.num_tokens,
-            seconds=round(done.seconds, 4),
             role=done.request.role,
             parents=tuple(turn.parent for turn in done.turns if turn.parent),
             leaks=sum(turn.has_leak for turn in done.turns),
@@ -85,7 +83,6 @@ class PromptRecord:
     trained_tokens: int = 0
     hint_calls: int = 0
     hint_tokens: int = 0
-    hint_seconds: float = 0.0
     hint_fault: str = ""  # why no hint was written, in a word
     leaked_levels: tuple[int, ...] = ()  # whose hint holds the final answer, sampled or not
     on_policy: bool = True  # no row trains under another prompt than it was sampled from

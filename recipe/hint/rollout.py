@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -72,7 +71,6 @@ class PromptRollout:
         self._settings = parts.settings
         self._rounds: list[Round] = []
         self._writing: asyncio.Task[HintResult] | None = None
-        self._hint_seconds = 0.0
         self._context = PromptContext(
             problem,
             parts.texts,
@@ -132,7 +130,6 @@ class PromptRollout:
             (parent, await request.prompt.build(self._context, parent and self._turn_at(parent)))
             for parent in parents
         ]
-        start = time.perf_counter()
         branches = [
             _Branch(
                 prompt,
@@ -144,9 +141,9 @@ class PromptRollout:
             if prompt.is_usable
         ]
         if not branches:
-            return self._round(request, built, turns=(), seconds=0.0)
+            return self._round(request, built, turns=())
         turns = await self._probe_then_complete(request, branches)
-        return self._round(request, built, turns, seconds=time.perf_counter() - start)
+        return self._round(request, built, turns)
 
     async def _probe_then_complete(
         self, request: Sample, branches: Sequence[_Branch]
@@ -165,7 +162,6 @@ class PromptRollout:
         request: Sample,
         built: Sequence[tuple[Place | None, Prompt]],
         turns: Sequence[Turn],
-        seconds: float,
     ) -> Round:
         """Return the round of these turns; ``built`` has every parent's prompt, usable or not.
 
@@ -184,7 +180,7 @@ class PromptRollout:
         if request.parents is not None:
             is_whole = len(turns) == request.count(size) * len(request.parents) > 0
         without = tuple(parent for parent, each in built if parent and not each.is_usable)
-        return Round(request, tuple(turns), status, prompts[0].hint, seconds, is_whole, without)
+        return Round(request, tuple(turns), status, prompts[0].hint, is_whole, without)
 
     async def _sample_rows(
         self, request: Sample, branches: Sequence[_Branch], rows: range
@@ -281,15 +277,12 @@ class PromptRollout:
 
     async def _write_hints(self) -> HintResult:
         assert self._source is not None, "a method without hints asked for them"
-        start = time.perf_counter()
 
         async def generate(messages: list[Message], attempt: int) -> WrittenText:
             return await self._engine.write(messages, self._seed("hint", attempt))
 
         num_before = self._state.visits
-        written = await self._source.write(self._problem, generate, num_before=num_before)
-        self._hint_seconds = time.perf_counter() - start
-        return written
+        return await self._source.write(self._problem, generate, num_before=num_before)
 
     # -- the outcome ----------------------------------------------------------------------------
 
@@ -315,7 +308,6 @@ class PromptRollout:
             trained_tokens=sum(len(turn.response.token_ids_T) for turn in sampled),
             hint_calls=written.calls,
             hint_tokens=written.tokens,
-            hint_seconds=round(self._hint_seconds, 4),
             hint_fault="" if written.status == "ok" else written.detail.partition(":")[0],
             leaked_levels=written.leaked,
             on_policy=not (is_unhinted and any(self._level(row) for row in train.rows)),

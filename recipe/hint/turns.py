@@ -272,7 +272,6 @@ class Round:
         hint_status: What became of the hint, or of the first prompt that could not be made;
             ``generation_failed`` too where a teacher left some turn unanswered.
         hint: The hint of the (first) prompt, shown or too long to be shown.
-        seconds: Time of sampling, grading and the search for leaks; not of writing hints.
         without_prompt: Parents whose next prompt could not be built.
         is_whole: Whether the round has all G responses, or all that each parent should have.
     """
@@ -281,7 +280,6 @@ class Round:
     turns: tuple[Turn, ...] = ()
     hint_status: HintStatus = "none"
     hint: str = ""
-    seconds: float = 0.0
     is_whole: bool = True
     without_prompt: tuple[Place, ...] = ()
 

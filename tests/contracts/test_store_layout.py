@@ -164,8 +164,8 @@ def record() -> PromptRecord:
         uid=UID,
         step=STEP,
         rounds=(
-            RoundRecord("bare", 0, "none", (0.0, 0.0, 0.0), 1, 12, 0.25),
-            RoundRecord("hinted", 1, "cut", (1.0, 0.0, 1.0), 0, 9, 0.5),
+            RoundRecord("bare", 0, "none", (0.0, 0.0, 0.0), 1, 12),
+            RoundRecord("hinted", 1, "cut", (1.0, 0.0, 1.0), 0, 9),
         ),
         rows=(Place(1, 0), Place(1, 1), Place(1, 2)),
         rewards=(1.0, 0.0, 1.0),
@@ -173,7 +173,6 @@ def record() -> PromptRecord:
         trained_tokens=9,
         hint_calls=2,
         hint_tokens=80,
-        hint_seconds=0.125,
         reasons={"correct": 2, "wrong": 1},
     )
 

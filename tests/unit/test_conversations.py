@@ -7,7 +7,7 @@ import pytest
 from pydantic import TypeAdapter
 from talks import GUIDE, TurnEngine, play
 
-from recipe.hint.conversations import Conversation, conversations, mean_facts, overlap
+from recipe.hint.conversations import Conversation, conversations, mean_facts
 from recipe.hint.estimators import turn_metrics
 from recipe.hint.methods.mlmt import Mlmt, MlmtSettings
 from recipe.hint.metrics import step_metrics
@@ -71,22 +71,6 @@ def test_a_conversation_with_an_ungraded_end_is_not_compared(end, reason):
         assert (metrics["acc_t1"], metrics["acc_t2"], metrics["delta"]) == (1.0, 1.0, 0.0)
         assert metrics["conversations"] == 3
     assert TypeAdapter(Conversation).validate_json(json.dumps(asdict(found[3]))) == found[3]
-
-
-@pytest.mark.parametrize(
-    ("before", "after", "share"),
-    [
-        ("2 + 2 = 5", "2 + 2 = 4", 16 / 18),  # 8 characters of 9
-        ("so 4", "Wait. so 4", 8 / 14),  # the second one ends with the first
-        ("aaa", "aa", 4 / 5),  # no character counts twice
-        ("abc", "xyz", 0.0),
-        ("", "x", 0.0),
-        ("", "", 1.0),
-    ],
-)
-def test_texts_are_alike_as_far_as_they_begin_and_end_alike(before, after, share):
-    one, two = (Response([1], [0.0], text, False) for text in (before, after))
-    assert overlap(one, two) == overlap(two, one) == pytest.approx(share)
 
 
 def test_a_turn_that_nobody_wrote_is_counted_without_a_hint_level():

@@ -55,7 +55,6 @@ def turn_facts(before, after, **more):
         "wrong_to_right": float(after > before),
         "right_to_wrong": float(after < before),
         "unchanged": float(after == before),
-        "overlap": 0.0,
     }
     return facts | more
 

@@ -209,11 +209,11 @@ def test_a_p_value_is_that_of_t_or_of_problems_that_were_not_drawn():
 
 def test_the_change_is_the_mean_over_problems_of_what_their_conversations_change():
     # p: 0 -> 1 and 1 -> 1, so +1/2. q: 1 -> 0, so -1. Their mean is -1/4.
-    groups = {"p": [turn_facts(0, 1), turn_facts(1, 1, overlap=0.5)], "q": [turn_facts(1, 0)]}
+    groups = {"p": [turn_facts(0, 1), turn_facts(1, 1)], "q": [turn_facts(1, 0)]}
     found = turn_metrics(groups)
     assert (found["acc_t1"], found["acc_t2"], found["delta"]) == (0.75, 0.5, -0.25)
     assert (found["wrong_to_right"], found["right_to_wrong"]) == (0.25, 0.5)
-    assert (found["unchanged"], found["overlap"], found["conversations"]) == (0.25, 0.125, 3)
+    assert (found["unchanged"], found["conversations"]) == (0.25, 3)
     # Those that cannot be compared are left out.
     unknown = dict.fromkeys(TURN_FACTS, math.nan)
     assert turn_metrics({**groups, "q": [turn_facts(1, 0), unknown], "r": [unknown]}) == found
