@@ -36,7 +36,8 @@ def main() -> int | None:
     """Run the subcommand that the first word names; a wrong one ends with code 2."""
     name, *words = sys.argv[1:] or ["--help"]
     if name in ("-h", "--help", "help"):
-        return print(_HELP)
+        sys.stdout.write(f"{_HELP}\n")
+        return 0
     if name not in COMMANDS:
         near = difflib.get_close_matches(name, COMMANDS, n=1)
         told = f"did you mean {near[0]}?" if near else "`hint --help` lists them"
