@@ -71,9 +71,15 @@ def check_and_launch(config: DictConfig) -> None:
         print("nothing to do: the last step is trained and saved")
         print("\n".join(closing_lines(RunFolder(config.hint.run_dir))), flush=True)
         return
-    from recipe.run.launcher import launch
+    from recipe.run.launcher import run_to_its_end
+    from recipe.run.task_runner import HintTaskRunner
 
-    print("\n".join(launch(config)), flush=True)
+    try:
+        lines = closing_lines(run_to_its_end(config, HintTaskRunner))
+    except KeyboardInterrupt:
+        print(f"to go on: the same command with hint.run_dir={config.hint.run_dir}")
+        raise
+    print("\n".join(["done", *lines]), flush=True)
 
 
 def run_command(

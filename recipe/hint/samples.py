@@ -20,7 +20,6 @@ _RANDOM_SHARE = 4  # one in this many places is drawn at random
 _MIN_TEXT_BYTES = 200
 _SHORT_BYTES = 300  # of an extracted or an ignored text
 _MAX_BYTES = 32_768  # of the long texts of one prompt
-_MAX_ENTRIES = 32  # of rounds, and of responses
 _NO_VERDICT = Verdict(0.0, "no_answer")  # of a turn that is not graded
 _MARK = " [... {} characters left out ...] "
 
@@ -85,13 +84,11 @@ def pack_sample(
     """Return one prompt's sample as JSON.
 
     Responses of one round with the same verdict share an entry, which shows one of them. Many texts
-    are shown shorter; rounds and responses above ``_MAX_ENTRIES`` are counted in ``left_out``.
-    ``rewards``: of the turns that train.
+    are shown shorter. ``rewards``: of the turns that train.
     """
     entries = _entries(rounds, rewards)
-    kept, shown = rounds[:_MAX_ENTRIES], entries[:_MAX_ENTRIES]
-    limit = max(min(text_bytes, _MAX_BYTES // (2 + len(kept) + len(shown))), _MIN_TEXT_BYTES)
-    for entry in shown:
+    limit = max(min(text_bytes, _MAX_BYTES // (2 + len(rounds) + len(entries))), _MIN_TEXT_BYTES)
+    for entry in entries:
         turn = rounds[entry["round"]].turns[entry["rows"][0]]
         entry["response"] = excerpt(turn.response.text, limit)
     sample = {
@@ -106,10 +103,9 @@ def pack_sample(
                 "hint_status": each.hint_status,
                 "hint": excerpt(each.hint, limit),
             }
-            for each in kept
+            for each in rounds
         ],
-        "responses": shown,
-        "left_out": len(entries) - len(shown) + len(rounds) - len(kept),
+        "responses": entries,
     }
     return json.dumps(sample).encode()
 

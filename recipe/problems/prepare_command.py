@@ -81,8 +81,14 @@ def _parser() -> Parser:
     return parser
 
 
-def _write(given: argparse.Namespace) -> None:
-    """Read, check and write, and check what was written."""
+def main(argv: Sequence[str]) -> None:
+    """Read, check and write, and check what was written; or list the sources."""
+    if list(argv) == ["sources"]:
+        print(SOURCES_FILE.read_text("utf-8"))
+        return
+    # What the verifier logs of single answers is told in one warning for all.
+    logging.getLogger("recipe.verify").setLevel(logging.ERROR)
+    given = _parser().parse_args(argv)
     check_target(given.output)
     for path in (given.input, given.copy, *given.check_overlap):
         if path and Path(path).exists() and given.output.exists() and given.output.samefile(path):
@@ -110,13 +116,3 @@ def _write(given: argparse.Namespace) -> None:
     warnings = [f"warning: {prepared.path}: {line}" for line in lines]
     print("\n".join([*warnings, read_file(given.output).summary()]))
     print(f"sha256 {file_sha256(given.output)}")
-
-
-def main(argv: Sequence[str]) -> None:
-    """Read, check, write, and check what was written."""
-    if list(argv) == ["sources"]:
-        print(SOURCES_FILE.read_text("utf-8"))
-    else:
-        # What the verifier logs of single answers is told in one warning for all.
-        logging.getLogger("recipe.verify").setLevel(logging.ERROR)
-        _write(_parser().parse_args(argv))

@@ -6,7 +6,6 @@ import contextlib
 import os
 import shlex
 import shutil
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -24,9 +23,8 @@ from recipe.run.children import deferred_signals, raise_deferred, raise_on_sigte
 from recipe.run.environment import PYTHON_OF_RUN, environment_of
 from recipe.run.errors import HintError, StallError, Terminated, one_line
 from recipe.run.paths import evaluation_folder, make_absolute
-from recipe.run.reporter import Console, closing_lines
+from recipe.run.reporter import Console
 from recipe.run.run_folder import RunFolder, keep_config
-from recipe.run.task_runner import HintTaskRunner
 from recipe.run.watchdog import NO_ANSWER, Watchdog, read_fatal, sentence_of
 from recipe.run.whole_file import claimed
 
@@ -35,18 +33,6 @@ _SHUTDOWN_S, _ENDED_S = 30.0, 10.0  # for Ray's own end, then for that of what i
 _STOPPED_S = 30.0  # Ray gives up by itself after a minute
 _LOOK_EVERY_S = 5.0  # for new processes: a look reads all of the machine's
 _GONE = (psutil.STATUS_DEAD, psutil.STATUS_ZOMBIE)
-
-
-def launch(config: DictConfig) -> list[str]:
-    """Train to the end, and return the result in lines for the console.
-
-    The paths in ``config`` become absolute.
-    """
-    try:
-        return ["done", *closing_lines(run_to_its_end(config, HintTaskRunner))]
-    except KeyboardInterrupt:
-        sys.stdout.write(f"to go on: the same command with hint.run_dir={config.hint.run_dir}\n")
-        raise
 
 
 def run_to_its_end(config: DictConfig, runner_class: type) -> RunFolder:

@@ -165,12 +165,6 @@ class CampaignResult:
             return text, "not known"
         return text, "holds" if sides == {"holds"} else "undecided"
 
-    def token_ratios(self, arm: str, other: str) -> list[float]:
-        """Return the tokens of an arm as multiples of another's, for each seed that both have."""
-        seeds = self.common_seeds(arm, other)
-        pairs = [[self.seeds[each][seed].tokens() for each in (arm, other)] for seed in seeds]
-        return [mine / theirs for mine, theirs in pairs if mine and theirs]
-
     def _is_complete(self, *arms: str) -> bool:
         """Return whether all seeds are there, trained equal steps, and two arms are drawn alike."""
         facts = [
@@ -351,7 +345,15 @@ def results_page(results: Sequence[CampaignResult]) -> str:
     for place, result in enumerate(results):
         p_values = {claim: text for (at, claim), text in told.items() if at == place}
         lines += [f"## {result.campaign.title}", "", *_conditions(result), ""]
-        for title, (head, rows) in _tables(result, p_values):
+        tables, reference = {"Claims": _claims(result, p_values)}, result.campaign.compared_with
+        for source in result.sources:
+            tables[f"Held-out problems, {source}"] = _held_out(result, source)
+            tables[f"Less {reference}, {source}"] = _held_out(result, source, reference)
+            tables[f"By seed, {source}"] = _by_seed(result, source)
+            title = f"Accuracy in training's own validations, {source}"
+            tables[title] = _learning(result, source)
+        tables["Cost"] = _cost(result)
+        for title, (head, rows) in tables.items():
             if rows:
                 lines += [f"### {title}", "", *markdown(head, rows), ""]
     return "\n".join(lines)
@@ -363,17 +365,6 @@ def _probability(p: float) -> str:
         return "< 0.001"
     text = f"{p:.2g}"
     return text if (float(text) < 0.05) == (p < 0.05) else f"{p:.4f}"
-
-
-def _tables(result: CampaignResult, p_values: Mapping[Claim, str]) -> Iterator[tuple[str, Table]]:
-    yield "Claims", _claims(result, p_values)
-    for source in result.sources:
-        yield f"Held-out problems, {source}", _held_out(result, source)
-        reference = result.campaign.compared_with
-        yield f"Less {reference}, {source}", _held_out(result, source, reference)
-        yield f"By seed, {source}", _by_seed(result, source)
-        yield f"Accuracy in training's own validations, {source}", _learning(result, source)
-    yield "Cost", _cost(result)
 
 
 def _conditions(result: CampaignResult) -> list[str]:
@@ -501,7 +492,9 @@ def _cost(result: CampaignResult) -> Table:
     """Return means over seeds, and the ratio over those that both have."""
     rows, reference = [], result.campaign.compared_with
     for arm, seeds in result.seeds.items():
-        runs, ratios = [*seeds.values()], result.token_ratios(arm, reference)
+        runs, others = [*seeds.values()], result.seeds.get(reference, {})
+        pairs = [(run.tokens(), others[n].tokens()) for n, run in seeds.items() if n in others]
+        ratios = [mine / theirs for mine, theirs in pairs if mine and theirs]
         rows.append(
             [
                 arm,

@@ -19,7 +19,7 @@ from plotly.offline import get_plotlyjs
 
 from recipe.hint.credit.base import has_signal
 from recipe.hint.estimators import t_quantile
-from recipe.run.run_folder import accuracies
+from recipe.run.run_folder import accuracies, read_rows
 from recipe.study.runs import SECONDS, Run, level_share
 
 _FILES = Path(__file__).parent / "page_files"
@@ -159,9 +159,10 @@ def _traces(line: pd.DataFrame, name: str, number: int) -> Iterator[dict[str, An
 
 def _prompts(run: Run, limit: int) -> Iterator[tuple[str, dict[str, Any], Any]]:
     """Yield the run's name, record and texts of prompts: the newest, and half with texts."""
-    samples = {(row["step"], row["problem_id"]): row for row in deque(run.samples(), limit // 2)}
+    kept = deque(read_rows(run.folder / "samples.jsonl"), limit // 2)
+    samples = {(row["step"], row["problem_id"]): row for row in kept}
     with_texts, others = [], deque[dict[str, Any]](maxlen=max(0, limit - len(samples)))
-    for record in run.records() if limit else ():
+    for record in read_rows(run.folder / "records.jsonl") if limit else ():
         is_kept = (record["step"], record["problem_id"]) in samples
         (with_texts if is_kept else others).append(record)
     for record in [*with_texts, *others]:

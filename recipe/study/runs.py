@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -66,14 +66,6 @@ class Run:
         """Return the minutes of all steps; ``None`` if one, restored after a kill, has no time."""
         seconds = [row[SECONDS] for row in self.training if SECONDS in row]
         return sum(seconds) / 60 if len(seconds) == len(self.training) else None
-
-    def records(self) -> Iterator[dict[str, Any]]:
-        """Yield what became of each prompt, in order."""
-        return read_rows(self.folder / "records.jsonl")
-
-    def samples(self) -> Iterator[dict[str, Any]]:
-        """Yield the prompts that training kept with their texts, in order."""
-        return read_rows(self.folder / "samples.jsonl")
 
 
 def read_run(folder: str | Path) -> Run:

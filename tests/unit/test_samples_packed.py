@@ -91,8 +91,7 @@ def test_hostile_text_anywhere_leaves_a_sample_bounded_and_readable(text):
     texts += [each["hint"] for each in row["rounds"]]
     assert sum(len(each.encode()) for each in texts) <= 32_768
     assert packed.isascii() and b"\n" not in packed
-    assert row["responses"]
-    assert len(row["rounds"]) + len(row["responses"]) + row["left_out"] == 12 + 12 * 8
+    assert len(row["rounds"]) + len(row["responses"]) == 12 + 12 * 8
 
 
 def test_an_excerpt_of_random_text_never_passes_its_limit():
@@ -119,7 +118,7 @@ def test_equal_verdicts_of_one_round_share_an_entry_and_odd_ones_come_first():
         {"prompt": "bare", "level": 0, "hint_status": "none", "hint": ""},
         {"prompt": "hinted", "level": 1, "hint_status": "ok", "hint": "add"},
     ]
-    assert (row["answer"], row["problem"], row["left_out"]) == ("2", "What is 1+1?", 0)
+    assert (row["answer"], row["problem"]) == ("2", "What is 1+1?")
 
 
 def test_scores_that_json_does_not_know_are_written_as_text():

@@ -46,7 +46,6 @@ def sample(step, name, *responses, why=("random",), **more):
     return {
         "step": step, "why": list(why), "problem_id": name, "data_source": "tiny/hard",
         "problem": "How many?", "answer": "5", "rounds": rounds, "responses": entries,
-        "left_out": 0,
     } | more  # fmt: skip
 
 

@@ -18,4 +18,4 @@ def test_a_run_has_its_numbers_settings_machine_and_end(tmp_path):
     # What a kill left is no row; numbers that are none are left out.
     with open(folder / "metrics.jsonl", "a") as file:
         file.write('{"step": 3, "hint/prompts": NaN, "a": 1e999}\n{"step": 4')
-    assert read_run(folder).rows[2:] == [{"step": 3}] and list(run.samples()) == []
+    assert read_run(folder).rows[2:] == [{"step": 3}]
