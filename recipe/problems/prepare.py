@@ -154,8 +154,8 @@ def _read_csv(path: Path) -> Iterator[tuple[str, Any]]:
 
 
 _READERS: dict[str, Callable[[Path], Iterator[tuple[str, Any]]]] = {
-    ".parquet": lambda path: ((f"row {n}", row) for n, row in enumerate(parquet_rows(path))),
     **{".jsonl": _read_json, ".json": _read_json},
+    ".parquet": lambda path: ((f"row {n}", row) for n, row in enumerate(parquet_rows(path))),
 }
 _READERS |= {".csv": _read_csv, ".tsv": _read_csv}
 
