@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 from typing import Any
 
@@ -23,24 +24,27 @@ def device_memory(device: str) -> int:
     """Return the bytes of the smallest GPU, or of this machine's RAM; 0 if unknown."""
     if device == "cpu":
         return psutil.virtual_memory().total
-    command = "nvidia-smi --query-gpu=memory.total --format=csv,noheader,nounits".split()
-    try:  # torch would make a context, which takes memory itself
-        said = subprocess.run(command, capture_output=True, text=True, timeout=20, check=True)
-        return 2**20 * min(map(int, said.stdout.split()))
-    except (OSError, ValueError, subprocess.SubprocessError):
-        return 0
+    # torch would make a context, which takes memory itself.
+    said = subprocess.getoutput("nvidia-smi --query-gpu=memory.total --format=csv,noheader,nounits")
+    return 2**20 * min(map(int, re.findall(r"(?m)^\d+$", said)), default=0)
 
 
 def memory_lines(config: DictConfig, found: Any, total: int) -> tuple[list[str], list[str]]:
     """Return what a device must hold at least, in GiB, and warnings; never refuse.
 
     Left out: what CUDA, NCCL and the allocator take, and a reference policy, which waits in RAM.
-    ``config`` has the method's critic, which is taken for as large as the policy; ``found`` is
-    transformers' configuration of the policy; ``total``: bytes of the device, 0 if unknown.
+    ``config`` has the method's critic, taken for as large as the policy; ``found`` is transformers'
+    configuration of the policy; ``total``: bytes of the device, 0 if unknown.
     """
-    trust = bool(setting(config, f"{MODEL_NODE}.trust_remote_code"))
+    import torch
+    from verl.utils.model import get_hf_auto_model_class
+
     try:
-        params, text = _count_parameters(found, trust), found.get_text_config()
+        cls: Any = get_hf_auto_model_class(found)
+        with torch.device("meta"):  # shapes alone
+            trust = bool(setting(config, f"{MODEL_NODE}.trust_remote_code"))
+            model = cls.from_config(found, trust_remote_code=trust)
+        params, text = sum(each.numel() for each in model.parameters()), found.get_text_config()
         hidden, layers, vocabulary = text.hidden_size, text.num_hidden_layers, text.vocab_size
         layer = _HIDDEN * hidden + _INNER * text.intermediate_size
     except Exception as error:  # noqa: BLE001 - of a model's own code
@@ -85,23 +89,11 @@ def memory_lines(config: DictConfig, found: Any, total: int) -> tuple[list[str],
     return lines, warnings
 
 
-def _count_parameters(found: Any, trust: bool) -> int:
-    import torch
-    from verl.utils.model import get_hf_auto_model_class
-
-    cls: Any = get_hf_auto_model_class(found)
-    with torch.device("meta"):  # shapes alone
-        model = cls.from_config(found, trust_remote_code=trust)
-    return sum(each.numel() for each in model.parameters())
-
-
 def _state(config: DictConfig, node: str, params: int) -> tuple[dict[str, float], float]:
     """Return a device's part of weights, gradients and Adam, and what stays in a rollout."""
-    if setting(config, f"{node}.offload_policy"):  # all of it waits in RAM
-        return {}, 0.0
-    shards = setting(config, f"{node}.fsdp_size") or -1
-    shards = shards if shards > 0 else world_size(config)
+    shards = max(setting(config, f"{node}.fsdp_size") or 0, 0) or world_size(config)
     weights = params * _width(setting(config, f"{node}.model_dtype") or "fp32") / shards
+    weights *= not setting(config, f"{node}.offload_policy")  # which leaves all of it in RAM
     trained = 0.0 if setting(config, f"{MODEL_NODE}.lora_rank") else weights  # an adapter is small
     kept = {"param_offload": weights, "optimizer_offload": 2 * trained}
     idle = sum(size for name, size in kept.items() if not setting(config, f"{node}.{name}"))

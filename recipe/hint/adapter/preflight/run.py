@@ -172,13 +172,10 @@ def lengths_line(config: DictConfig, lengths: Lengths) -> str:
 
 def tokens_line(config: DictConfig, method: Method, settings: HintSettings, sizes: Sizes) -> str:
     """Return the most tokens that are sampled for a batch, of conversations for each turn."""
-    longest = config.data.max_response_length
-    most = sizes.batch * sizes.group * longest
-    told = f"{sizes.batch} x {sizes.group} responses of {longest} = {most:,}"
+    most = sizes.batch * sizes.group * config.data.max_response_length
+    told = f"{sizes.batch} x {sizes.group} x {config.data.max_response_length} = {most:,}"
     if method.uses_hints and type(method).react is not Method.react:  # it escalates
         told += f", x {1 + method.max_level} hint levels = {(1 + method.max_level) * most:,}"
     if method.uses_hints and settings.source == "self_generated":
-        written = sizes.batch * settings.attempts * settings.max_tokens
-        told += f", and hints {written:,}"
-    unit = "turn of a batch" if method.is_multi_turn else "batch"
-    return f"tokens    a {unit} at most {told}"
+        told += f", hints {sizes.batch * settings.attempts * settings.max_tokens:,}"
+    return f"tokens    a {'turn of a ' * method.is_multi_turn}batch at most {told}"
