@@ -7,12 +7,12 @@ import itertools
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from recipe.hint.conversations import conversations
 from recipe.hint.credit.base import CreditRow
 from recipe.hint.engine import Engine
-from recipe.hint.hints.base import Endpoint, HintResult, HintSource, WrittenText
+from recipe.hint.hints.base import HintResult, HintSource, WrittenText
 from recipe.hint.methods.base import Method
 from recipe.hint.prompt import Message, Texts
 from recipe.hint.record import Outcome, PromptRecord, PublishedRow, RoundRecord, verdict_counts
@@ -46,7 +46,7 @@ class RolloutParts:
     engine: Engine
     settings: HintSettings
     texts: Texts
-    teacher: Endpoint | None = None
+    teacher: Any = None  # `hints.teacher.Teacher`: only a run with one imports that
 
 
 class _Branch(NamedTuple):
@@ -142,20 +142,13 @@ class PromptRollout:
         ]
         if not branches:
             return self._round(request, built, turns=())
-        turns = await self._probe_then_complete(request, branches)
-        return self._round(request, built, turns)
-
-    async def _probe_then_complete(
-        self, request: Sample, branches: Sequence[_Branch]
-    ) -> list[Turn]:
-        """Return the turns of every branch; a probe that is not all wrong becomes a group."""
         size = self._engine.group_size
         count = request.count(size)
         turns = await self._sample_rows(request, branches, range(count))
-        if request.is_probe and count < size:
+        if request.is_probe and count < size:  # one that is not all wrong becomes a group
             if any(turn.is_right or not turn.is_graded for turn in turns):
                 turns += await self._sample_rows(request, branches, range(count, size))
-        return turns
+        return self._round(request, built, turns)
 
     def _round(
         self,

@@ -132,13 +132,6 @@ class CampaignResult:
         least = min(run.kept["num_responses"] for run in self.seeds[arm].values())
         return crossed_share(values_SP, least)
 
-    def p_value(self, claim: Claim) -> float | None:
-        """Return the p value of a claim that one arm is above another; ``None`` for others."""
-        if claim.more_than is None or claim.by or self.verdict(claim)[1] == "not known":
-            return None
-        found = self.table(claim.arm, claim.source, claim.measure, claim.more_than)
-        return crossed_p(found.to_numpy()) if min(found.shape) > 1 else None
-
     def verdict(self, claim: Claim) -> tuple[str, str]:
         """Return what was measured for a claim, in percent, and what it says of the claim.
 
@@ -338,7 +331,14 @@ def _means_of(groups: Groups) -> tuple[dict[str, dict[str, float]], dict[str, in
 def results_page(results: Sequence[CampaignResult]) -> str:
     """Return the page of some campaigns as Markdown."""
     claims = [(at, each) for at, of in enumerate(results) for each in of.campaign.claims]
-    known = {key: p for key in claims if (p := results[key[0]].p_value(key[1])) is not None}
+    known: dict[tuple[int, Claim], float] = {}
+    for at, claim in claims:  # that one arm is above another
+        is_known = results[at].verdict(claim)[1] != "not known"
+        if claim.more_than is not None and not claim.by and is_known:
+            asked = claim.arm, claim.source, claim.measure, claim.more_than
+            found = results[at].table(*asked)
+            if min(found.shape) > 1:
+                known[at, claim] = crossed_p(found.to_numpy())
     corrected = dict(zip(known, holm([*known.values()]), strict=True))
     told = {key: f"{_probability(p)} ({_probability(corrected[key])})" for key, p in known.items()}
     lines = [_ABOUT.format(compared=len(known))]

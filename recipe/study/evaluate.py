@@ -206,12 +206,6 @@ def check_settings_unchanged(folder: Path, settings: dict[str, Any]) -> None:
         )
 
 
-def write_settings(folder: Path, settings: dict[str, Any]) -> None:
-    """Write the settings, before the first response."""
-    (folder / "samples").mkdir(parents=True, exist_ok=True)
-    write_whole(folder / SETTINGS, json.dumps(settings, indent=1) + "\n")
-
-
 class Job(NamedTuple):
     """A problem and the numbers of the responses that it still lacks, in 0..K-1."""
 
@@ -308,7 +302,8 @@ class EvaluationRunner(HintTaskRunner):
     def _run(self, config: DictConfig, folder: RunFolder, watchdog: Watchdog) -> dict[str, Any]:
         target, settings = evaluation_folder(config), evaluation_settings(config)
         check_settings_unchanged(target, settings)  # again: a checkpoint is merged now
-        write_settings(target, settings)
+        (target / "samples").mkdir(parents=True, exist_ok=True)
+        write_whole(target / SETTINGS, json.dumps(settings, indent=1) + "\n")
         problems = [each for path in config.data.val_files for each in read_problems(path)]
         jobs = missing_jobs(problems, settings["num_samples"], target)
         missing = sum(len(job.missing) for job in jobs)

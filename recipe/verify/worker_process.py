@@ -44,7 +44,15 @@ def main(socket_fd: int, grade_path: str, parent_pid: int, options: str) -> None
     factory = socket.socket(fileno=socket_fd)
     try:
         chosen = GradeOptions(**json.loads(options))
-        grade = _load(grade_path, chosen)
+        name, _, function = grade_path.partition(":")
+        module = importlib.import_module(name)
+        if hasattr(module, "prepare"):  # all that a grade needs, so that no grade pays for it
+            module.prepare(chosen)
+        if threading.active_count() > 1:
+            raise ConfigError("importing it starts a thread; start threads in the function instead")
+        gc.collect()
+        gc.freeze()  # the collections of a worker leave the shared pages alone
+        grade = getattr(module, function)
     except BaseException as problem:  # a user's module may raise anything
         _send(factory, _told(problem))
         raise
@@ -62,19 +70,6 @@ def main(socket_fd: int, grade_path: str, parent_pid: int, options: str) -> None
             _work(socket.socket(fileno=descriptors[0]), grade, chosen)
         os.close(descriptors[0])
         _send(factory, pid)
-
-
-def _load(grade_path: str, options: GradeOptions) -> Any:
-    """Import ``package.module:function`` and all that a grade needs, so that no grade pays."""
-    name, _, function = grade_path.partition(":")
-    module = importlib.import_module(name)
-    if hasattr(module, "prepare"):
-        module.prepare(options)
-    if threading.active_count() > 1:
-        raise ConfigError("importing it starts a thread; start threads in the function instead")
-    gc.collect()
-    gc.freeze()  # the collections of a worker leave the shared pages alone
-    return getattr(module, function)
 
 
 def _work(channel: socket.socket, grade: Any, options: GradeOptions) -> None:

@@ -6,7 +6,7 @@ import pytest
 from runs import ROOT, train
 
 from recipe.problems.columns import read_problems
-from recipe.study.evaluate import evaluation_settings, write_settings
+from recipe.study.evaluate import evaluation_settings
 from recipe.study.results import response_path
 
 SETTINGS = ("trainer.eval_only=true", f"data.val_files={ROOT / 'data/tiny/val_easy.parquet'}")
@@ -27,7 +27,8 @@ def test_an_evaluation_draws_what_a_killed_one_left_and_keeps_what_it_had(tmp_pa
     path = ROOT / "data/tiny/val_easy.parquet"
     folder = tmp_path / "run" / "evaluation"
     config = composed("hardware=laptop", *SETTINGS)
-    write_settings(folder, evaluation_settings(config))
+    (folder / "samples").mkdir(parents=True)
+    (folder / "settings.json").write_text(json.dumps(evaluation_settings(config)))
     verdict = {"score": 1.0, "reason": "correct", "extracted": "7", "basis": "", "ignored": ""}
     response = {"response": "kept", "response_tokens": 1, "is_truncated": False}
     cost = {"prompt_tokens": 9, "seconds": 0.5}

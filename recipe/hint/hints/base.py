@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Annotated, NamedTuple, Protocol
 
@@ -77,15 +77,3 @@ class TeacherSampling(NamedTuple):
     top_p: float = 1.0
     max_tokens: int = 1024
     seed: int = 1
-
-
-class Endpoint(Protocol):
-    """A model that writes single texts; ``sampling`` has its defaults, whose seed is not used."""
-
-    sampling: TeacherSampling
-
-    async def reply(
-        self, messages: Sequence[Message], sampling: TeacherSampling
-    ) -> WrittenText | HintStatus:
-        """Return one text, or the status that says why there is none."""
-        ...

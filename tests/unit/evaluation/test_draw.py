@@ -32,7 +32,6 @@ from recipe.study.evaluate import (
     evaluation_settings,
     graded_rows,
     missing_jobs,
-    write_settings,
 )
 from recipe.study.results import recomputed, response_path
 from recipe.verify.schema import Verdict
@@ -123,6 +122,10 @@ def drawing(method="grpo", **score):
     return OmegaConf.create({"trainer": trainer, "hint": hint, "actor_rollout_ref": model})
 
 
+def keep(folder, config):
+    (folder / "settings.json").write_text(json.dumps(evaluation_settings(config)))
+
+
 @pytest.mark.parametrize(
     "name, value",
     [
@@ -135,7 +138,7 @@ def drawing(method="grpo", **score):
 def test_an_evaluation_goes_on_only_with_the_settings_it_began_with(tmp_path, name, value):
     config = drawing()
     check_settings_unchanged(tmp_path, evaluation_settings(config))  # nothing is there yet
-    write_settings(tmp_path, evaluation_settings(config))
+    keep(tmp_path, config)
     check_settings_unchanged(tmp_path, evaluation_settings(config))
     OmegaConf.update(config, name, value, force_add=True)
     with pytest.raises(ConfigError, match="holds responses drawn with .*; give another trainer"):
@@ -147,11 +150,11 @@ def test_other_weights_behind_the_same_path_are_another_model(tmp_path):
     config, model = drawing(), tmp_path / "model"
     model.mkdir()
     config.actor_rollout_ref.model.path = str(model)
-    write_settings(tmp_path, evaluation_settings(config))  # of a checkpoint not merged yet
+    keep(tmp_path, config)  # of a checkpoint not merged yet
     weights = np.zeros(100_000, np.float32)
     (model / "model.safetensors").write_bytes(weights.tobytes())
     check_settings_unchanged(tmp_path, evaluation_settings(config))
-    write_settings(tmp_path, evaluation_settings(config))
+    keep(tmp_path, config)
     weights[50_000:51_000] = 1.0
     (model / "model.safetensors").write_bytes(weights.tobytes())
     with pytest.raises(ConfigError, match="holds responses drawn with weights="):
