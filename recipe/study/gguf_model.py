@@ -141,11 +141,8 @@ def tokenizer_of(fields: Mapping[str, Any]) -> Any:
         return fields[f"tokenizer.ggml.{name}"]
 
     before, known = fields.get("tokenizer.ggml.pre"), {*_PATTERNS, *_DIGITS_APART}
-    if field("model") != "gpt2" or before not in known:
-        raise ConfigError(
-            f"got tokenizer {field('model')}/{before}; expected gpt2 with one of {sorted(known)}; "
-            f"use the model's own folder instead"
-        )
+    told = f"got tokenizer {field('model')}/{before}; expected gpt2 with one of {sorted(known)}"
+    check(field("model") == "gpt2" and before in known, f"{told}; use the model's own folder")
     tokens, types = field("tokens"), field("token_type")
     vocabulary = {token: index for index, token in enumerate(tokens)}
     merges = [tuple(pair.split(" ")) for pair in field("merges")]
@@ -160,9 +157,8 @@ def tokenizer_of(fields: Mapping[str, Any]) -> Any:
     backend.decoder = decoders.ByteLevel()
     for kind, special in ((_CONTROL, True), (_USER_DEFINED, False)):
         added = [token for token, each in zip(tokens, types, strict=True) if each == kind]
-        backend.add_tokens(
-            [AddedToken(token, normalized=False, special=special) for token in added]
-        )
+        how = {"normalized": False, "special": special}
+        backend.add_tokens([AddedToken(token, **how) for token in added])
     names = (f"tokenizer.ggml.{name}_token_id" for name in ("bos", "eos", "unknown", "padding"))
     bos, eos, unknown, padding = (
         tokens[fields[name]] if name in fields else None for name in names
@@ -204,11 +200,8 @@ def checked(folder: Path) -> Iterator[str]:
     with torch.inference_mode():
         ids_1T = torch.tensor([tokenizer(_TEXT, add_special_tokens=False)["input_ids"]])
         perplexity = math.exp(model(input_ids=ids_1T, labels=ids_1T).loss.item())
-        check(
-            perplexity <= _MAX_PERPLEXITY,
-            f"got perplexity {perplexity:.0f} on plain English; expected at most "
-            f"{_MAX_PERPLEXITY:.0f}: the weights or the tokens are not the model's",
-        )
+        told = f"got perplexity {perplexity:.0f} on English; expected at most {_MAX_PERPLEXITY:.0f}"
+        check(perplexity <= _MAX_PERPLEXITY, f"{told}: weights or tokens are not the model's")
         yield f"perplexity on {ids_1T.shape[1]} tokens of plain English: {perplexity:.1f}"
         if tokenizer.chat_template is None:
             return
@@ -218,8 +211,7 @@ def checked(folder: Path) -> Iterator[str]:
             )
             given = tokenizer(prompt, add_special_tokens=False, return_tensors="pt")
             made = model.generate(**given, max_new_tokens=40, do_sample=False)
-            answer = tokenizer.decode(
-                made[0, given["input_ids"].shape[1] :], skip_special_tokens=True
-            )
+            num_given = given["input_ids"].shape[1]
+            answer = tokenizer.decode(made[0, num_given:], skip_special_tokens=True)
             mark = "ok" if expected in answer.lower() else "--"
             yield f"{mark} {question} {one_line(answer, 100)}"
