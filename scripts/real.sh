@@ -15,15 +15,16 @@ phase() { echo "== $1 ($((SECONDS / 60)) min so far)"; }
 phase "model"
 [ -d "$folder/model" ] || "$python" recipe/hint/main_prepare.py model smollm2 "$folder/model"
 phase "problems"
-# NAME SPLIT SIZE SEED FEWEST MOST: lists of so many animals; the splits share no problem.
+# NAME SPLIT SIZE SEED FEWEST MOST COUNT: lists of so many animals, 2 to COUNT of each; the splits
+# share no problem.
 problems() {
   [ -f "$folder/$1.parquet" ] || "$python" recipe/hint/main_prepare.py reasoning_gym:leg_counting \
     "$folder/$1.parquet" --kind maths --split "$2" --size "$3" --seed "$4" \
-    --config "min_animals=$5" "max_animals=$6" min_instances=2 max_instances=15
+    --config "min_animals=$5" "max_animals=$6" min_instances=2 "max_instances=$7"
 }
-problems warmup train 400 1 3 5
-problems train train 600 2 5 5
-problems test test 300 3 5 5
+problems warmup train 400 1 3 5 15
+problems train train 600 2 5 5 9
+problems test test 300 3 5 5 9
 phase "warm-up, kept in $folder/warmup"
 "$python" recipe/hint/main_warmup.py experiment=real "hardware=$hardware" \
   data.train_files="$folder/warmup.parquet" actor_rollout_ref.model.path="$folder/model" \

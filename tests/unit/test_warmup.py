@@ -44,18 +44,18 @@ def test_levels_name_the_operations_then_show_the_first_line_then_all_but_the_la
     assert solution_levels(SHELLS) == (
         "Steps: 2; multiply, then add.",
         "Steps: 2; multiply, then add.\nBegin with:\nThe bags hold 2 x 17 = 34 shells.",
-        "The bags hold 2 x 17 = 34 shells.\nLast, compute: Together that is 6 shells + 34 shells",
+        "The bags hold 2 x 17 = 34 shells.\nNext, compute: Together that is 6 shells + 34 shells",
     )
 
 
 @pytest.mark.parametrize(
     ("solution", "closes"),
     [
-        ("2 x 17 = 34\n6 + 34 = 40\n\\boxed{40}", "Last, compute: 6 + 34"),
-        ("2 x 17 = 34\n6 + 34 = 40\n#### 40", "Last, compute: 6 + 34"),
-        ("2 x 17 = 34\nHence she has $6 + 34 = \\boxed{40}$.", "Last, compute: Hence she has"),
-        ("The bags hold 34. She has 6 + 34 = $40.", "Last, compute: She has 6 + 34"),
-        ("34 are in bags.\nAll of them count.\nSo 40", "Last, compute: So"),
+        ("2 x 17 = 34\n6 + 34 = 40\n\\boxed{40}", "Next, compute: 6 + 34"),
+        ("2 x 17 = 34\n6 + 34 = 40\n#### 40", "Next, compute: 6 + 34"),
+        ("2 x 17 = 34\nHence she has $6 + 34 = \\boxed{40}$.", "Next, compute: Hence she has"),
+        ("The bags hold 34. She has 6 + 34 = $40.", "Next, compute: She has 6 + 34"),
+        ("34 are in bags.\nAll of them count.\nSo 40", "Next, compute: So"),
     ],
 )
 def test_level_3_ends_before_the_last_result_wherever_the_answer_is_written(solution, closes):
@@ -64,7 +64,7 @@ def test_level_3_ends_before_the_last_result_wherever_the_answer_is_written(solu
 
 def test_a_solution_of_one_step_has_two_levels_and_one_without_steps_none():
     levels = solution_levels(problem("She has 6 + 34 = 40."))
-    assert levels == ("Steps: 1; add.", *["Steps: 1; add.\nLast, compute: She has 6 + 34"] * 2)
+    assert levels == ("Steps: 1; add.", *["Steps: 1; add.\nNext, compute: She has 6 + 34"] * 2)
     assert solution_levels(problem("\\boxed{40}")) == ()
     assert solution_levels(problem("return a", "assert f(1) == 1", kind="program")) == ()
 

@@ -101,8 +101,9 @@ def answer_start(problem: Problem) -> int:
 def solution_levels(problem: Problem) -> tuple[str, ...]:
     """Return three levels, each of which says more; none where the solution shows no steps.
 
-    1: the operations, each once; 2: the first lines too; 3: all lines but the last, and what to
-    compute last. An earlier line may hold the last result too: ask ``find_leaks``.
+    1: the operations, each once; 2: the first lines too; 3: all lines but the last, or the last two
+    of four or more (a writer that copies one line too many tells no answer yet), and what to
+    compute next. An earlier line may hold the last result too: ask ``find_leaks``.
     """
     work = problem.solution[: answer_start(problem)].rstrip()
     steps = [line.strip() for line in work.splitlines() if line.strip()]
@@ -113,15 +114,16 @@ def solution_levels(problem: Problem) -> tuple[str, ...]:
         return ()
     # Where the answer begins within a line, that line ends before it already.
     is_whole = work[-1] in ".!?" or problem.solution[len(work) :].strip(" \t")[:1] in "\n"
-    last = (steps[-1].rpartition("=")[0] if is_whole else steps[-1]).strip(" =≈:$*(")
+    shown, held = (steps[:-2], steps[-2]) if len(steps) > 3 else (steps[:-1], steps[-1])
+    task = (held.rpartition("=")[0] if is_whole or len(steps) > 3 else held).strip(" =≈:$*(")
     found = [str(match.lastgroup) for step in steps for match in _OPERATION.finditer(step)]
     operations = ", then ".join(dict.fromkeys(found))
     plan = f"Steps: {len(steps)}" + f"; {operations}." * bool(operations)
-    close = f"Last, compute: {last}" if last else "Then do the last step."
+    close = f"Next, compute: {task}" if task else "Then do the next step."
     if len(steps) == 1:
-        return (plan, *[f"{plan}\n{close}"] * 2) if last else ()
+        return (plan, *[f"{plan}\n{close}"] * 2) if task else ()
     begin = [plan, "Begin with:", *steps[: max(1, (len(steps) - 1) // 2)]]
-    return plan, "\n".join(begin), "\n".join([*steps[:-1], close])
+    return plan, "\n".join(begin), "\n".join([*shown, close])
 
 
 def _places(answer: str, text: str, *, is_alone: bool = False) -> list[int]:
