@@ -15,8 +15,7 @@ phase() { echo "== $1 ($((SECONDS / 60)) min so far)"; }
 phase "model"
 [ -d "$folder/model" ] || "$python" recipe/hint/main_prepare.py model smollm2 "$folder/model"
 phase "problems"
-# NAME SPLIT SIZE SEED FEWEST MOST COUNT: lists of so many animals, 2 to COUNT of each; the splits
-# share no problem.
+# NAME SPLIT SIZE SEED FEWEST MOST COUNT: so many animals, up to COUNT of each; splits share nothing.
 problems() {
   [ -f "$folder/$1.parquet" ] || "$python" recipe/hint/main_prepare.py reasoning_gym:leg_counting \
     "$folder/$1.parquet" --kind maths --split "$2" --size "$3" --seed "$4" \
