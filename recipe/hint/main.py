@@ -36,8 +36,10 @@ def main() -> int | None:
     """Run the subcommand that the first word names; a wrong one ends with code 2."""
     name, *words = sys.argv[1:] or ["--help"]
     if name in ("-h", "--help", "help"):
-        sys.stdout.write(f"{_HELP}\n")
-        return 0
+        from rich.console import Console  # leaves the colours out where none are wanted
+
+        text = re.sub(r"(?m)^(\w.*)", r"[bold]\1[/]", _HELP)
+        return Console(highlight=False).print(re.sub(r"(?m)^(  \w+)", r"[cyan]\1[/]", text))
     if name not in COMMANDS:
         near = difflib.get_close_matches(name, COMMANDS, n=1)
         told = f"did you mean {near[0]}?" if near else "`hint --help` lists them"
