@@ -99,14 +99,6 @@ def test_dropped_plain_and_off_policy_groups_are_counted():
     assert metrics["mixed_groups"] == 2  # a dropped group has no gradient
 
 
-def test_a_row_without_hints_is_a_ladder_that_failed():
-    missing = record(
-        "m", groups=[(0, [0, 0]), (1, [])], statuses=("none", "missing_hint"), accepted=0
-    )
-    metrics = step_metrics([missing], 3)
-    assert metrics["missing_hint"] == metrics["generate_failed"] == 1
-
-
 def test_a_record_survives_json():
     for item in [*STEP, GUIDED]:
         assert PromptRecord.from_json(json.loads(json.dumps(item.as_json()))) == item

@@ -63,13 +63,6 @@ def test_a_visit_outside_the_schedule_leaves_level_and_accuracy_as_they_were():
     assert (state.visits, state.level, state.accuracy) == (2, 2, 0.5)
 
 
-def test_a_guided_rollout_counts_as_signal():
-    rows = ((0, 0), (1, 0))
-    mixed = record(groups=[(0, [0, 0]), (3, [1])], accepted=0, rows=rows)
-    tracker = tracker_of(mixed)
-    assert tracker.metrics()["pct_never_mixed"] == 0.0
-
-
 def test_shares_are_counted_over_the_problems_seen():
     tracker = tracker_of(
         record("zero", groups=[(0, [0, 0, 0, 0])]),
@@ -114,17 +107,6 @@ def test_every_id_keeps_its_own_state_through_a_file(ids):
     assert len(loaded) == len(ids)
     assert loaded.metrics() == saved.metrics()
     assert [loaded.state(each).level for each in ids] == list(range(len(ids)))
-
-
-def test_a_prompt_that_is_sent_again_keeps_its_place_in_the_schedule():
-    found = ProblemState(visits=1, step=7, sent_step=4)
-    assert (found.step, found.schedule_step) == (7, 4)
-    assert ProblemState(step=7).schedule_step == 7
-
-
-def test_one_right_response_of_ten_is_an_accuracy_of_a_tenth():
-    tracker = tracker_of(record(groups=[(0, [1] + [0] * 9)]))
-    assert tracker.state("p").accuracy == 0.1
 
 
 def test_a_state_of_another_version_is_refused_and_changes_nothing():

@@ -161,12 +161,6 @@ def test_the_guide_has_its_own_length():
     assert engine.max_tokens == [0, 5, 5, 0, 0]
 
 
-def test_joint_credit_gives_every_turn_the_reward_of_the_refinement():
-    outcome = talk(mlmt(), {0: [0, 1], GUIDE: [0, 0], 1: [1, 0]})
-    assert rewards(outcome, "solver") == [1.0, 0.0, 1.0, 0.0]
-    assert rewards(outcome, "guide") == [1.0, 0.0]
-
-
 def test_a_tree_gives_each_turn_the_mean_of_what_follows_and_each_level_its_baseline():
     # Two attempts, two feedbacks each, two refinements each.
     outcome = talk(

@@ -6,7 +6,7 @@ import pytest
 from fakes import LADDER, ScriptedEngine, make_rollout, problem, run
 from hypothesis import given
 from hypothesis import strategies as st
-from records import statuses, ungraded
+from records import statuses
 
 from recipe.hint.methods import every_method, get_method
 from recipe.hint.methods.fixed import Fixed, FixedSettings
@@ -27,22 +27,10 @@ def light(**settings):
     return SageLight(max_level=3, settings=SageLightSettings(**settings))
 
 
-def test_sage_leaves_a_prompt_solved_at_once_alone():
-    record = run(sage(), {0: MIXED}).record
-    assert (record.levels, record.first_row_level, record.hint_calls) == ((0,), 0, 0)
-
-
 def test_sage_asks_for_one_ladder_per_visit_not_one_per_level():
     engine = ScriptedEngine(dict.fromkeys(range(4), WRONG))
     run(sage(), {}, engine=engine)
     assert len(engine.write_seeds) == 1
-
-
-def test_a_verifier_timeout_is_no_reason_to_climb():
-    record = run(sage(), {0: [0, "timeout"]}).record
-    assert record.levels == (0,)
-    assert ungraded(record) == (1,)
-    assert record.reasons == {"wrong": 1, "timeout": 1}
 
 
 def test_when_no_reply_parses_sage_trains_on_the_unhinted_group():
@@ -100,10 +88,6 @@ def test_an_overlong_hint_is_cut_at_a_sentence_and_the_question_never():
     assert engine.prompts[-1].endswith("What is 1+1?\nHere is a hint to help you:\nAdd.")
 
 
-def test_light_starts_without_a_hint():
-    assert run(light(), {0: WRONG}).record.levels == (0,)
-
-
 @pytest.mark.parametrize(
     ("level", "accuracy", "expected"),
     [
@@ -152,12 +136,6 @@ def test_fixed_refuses_a_level_above_the_highest():
 def test_an_unknown_method_is_refused_with_the_known_ones():
     with pytest.raises(ConfigError, match="'sagee' is not a method; choose one of archer"):
         get_method("sagee")
-
-
-def test_the_hinted_prompt_extends_the_unhinted_one():
-    engine = ScriptedEngine({0: WRONG, 1: MIXED})
-    run(sage(), {}, engine=engine)
-    assert engine.prompts[1].startswith(engine.prompts[0])
 
 
 def test_the_same_place_in_a_run_draws_the_same_seeds_and_another_step_draws_others():
