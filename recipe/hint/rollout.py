@@ -249,7 +249,7 @@ class PromptRollout:
         num_before = sum(
             each.is_whole or not each.request.is_probe
             for each in self._rounds
-            if each.level == request.level and each.has_responses and each.request.parents is None
+            if each.level == request.level and each.turns and each.request.parents is None
         )
         return self._seed(request.level, *(("again", num_before) if num_before else ()))
 

@@ -321,11 +321,6 @@ class Round:
         )
 
     @property
-    def has_responses(self) -> bool:
-        """Whether the round has turns; false if no prompt could be built."""
-        return bool(self.turns)
-
-    @property
     def is_solved(self) -> bool:
         """True when at least one response is right."""
         return self.num_right > 0

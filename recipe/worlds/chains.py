@@ -138,24 +138,17 @@ EASY = Family(
 HARD = hard_family(TABLE_SEED)
 
 
-def true_chain(family: Family, rng: random.Random) -> Chain:
-    """Return a random problem of ``family`` with its true results, the first one not 0."""
-    while True:
+def distinct(difficulty: str, count: int, rng: random.Random, hard: Family = HARD) -> list[Chain]:
+    """Return ``count`` problems with different texts; no first result is 0."""
+    family = EASY if difficulty == "easy" else hard
+    chains: dict[str, Chain] = {}
+    while len(chains) < count:
         start = rng.randrange(10)
         operations = tuple(rng.choice(family.operations) for _ in range(family.num_steps))
         results = itertools.accumulate(operations, lambda d, each: each.table[d], initial=start)
         chain = Chain(start, operations, tuple(results)[1:])
         if chain.results[0] != 0:
-            return chain
-
-
-def distinct(difficulty: str, count: int, rng: random.Random, hard: Family = HARD) -> list[Chain]:
-    """Return ``count`` problems with different texts."""
-    family = EASY if difficulty == "easy" else hard
-    chains: dict[str, Chain] = {}
-    while len(chains) < count:
-        chain = true_chain(family, rng)
-        chains.setdefault(chain.problem, chain)
+            chains.setdefault(chain.problem, chain)
     return list(chains.values())
 
 

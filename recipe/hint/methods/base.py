@@ -127,7 +127,7 @@ class Method:
 
     def react(self, problem: Problem, state: ProblemState, rounds: Sequence[Round]) -> Decision:
         """Decide after each round: here train on it; without turns, sample a bare group."""
-        if not rounds[-1].has_responses:
+        if not rounds[-1].turns:
             return Sample()
         return self.train_round(rounds, len(rounds) - 1)
 
@@ -166,7 +166,7 @@ class Method:
 
     def train_last_sampled(self, rounds: Sequence[Round]) -> Train:
         """Return the decision to train on the newest round that has turns."""
-        sampled = [index for index, each in enumerate(rounds) if each.has_responses]
+        sampled = [index for index, each in enumerate(rounds) if each.turns]
         return self.train_round(rounds, sampled[-1])
 
     def row(self, rounds: Sequence[Round], place: Place, group: str = "") -> Row:

@@ -262,7 +262,7 @@ class Dialogue(Method):
         ours = [row for row in rows if not rounds[row.place.round].request.asks_teacher]
         if ours:
             return Train(tuple(ours))
-        sampled = [index for index, each in enumerate(rounds) if each.has_responses]
+        sampled = [index for index, each in enumerate(rounds) if each.turns]
         # A round of the policy if there is one: a teacher's texts have no tokens.
         index = min(sampled, key=lambda index: rounds[index].request.asks_teacher)
         return self.dropped(Train(tuple(Row(place, 0.0) for place in places(rounds, index))))

@@ -86,7 +86,7 @@ class Ghpo(Method):
     def react(self, problem: Problem, state: ProblemState, rounds: Sequence[Round]) -> Decision:
         """Extend the prefix while the group is difficult; a failed verifier decides nothing."""
         last = rounds[-1]
-        if last.has_responses and last.num_ungraded == len(last.turns):
+        if last.turns and last.num_ungraded == len(last.turns):
             return self.dropped(self.train_last_sampled(rounds))
         may_be_easy = last.num_right + last.num_ungraded > self.settings.max_solved
         if last.request.is_off_schedule or may_be_easy:

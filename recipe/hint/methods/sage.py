@@ -55,7 +55,7 @@ class Sage(Method):
         last = rounds[-1]
         if not self.ends_escalation(last):
             return self._request(last.level + 1)
-        sampled = [each for each in rounds if each.has_responses]
+        sampled = [each for each in rounds if each.turns]
         if not sampled:
             return Sample(is_off_schedule=True)
         newest = sampled[-1]
