@@ -132,3 +132,10 @@ def test_levels_that_no_prompt_asks_for_are_refused_where_hints_are_written():
     for source in (None, "self_generated", "teacher"):
         with pytest.raises(ConfigError, match=refused):
             built("sage", max_level=4, source=source)
+
+
+def test_a_response_does_not_train_under_a_prompt_that_lacks_its_beginning():
+    assert built("sage", style="prefill").max_level == 3
+    assert built("sage", conditioning="unhinted").max_level == 3
+    with pytest.raises(ConfigError, match=r"hint\.conditioning=unhinted with hint\.style=prefill"):
+        built("sage", style="prefill", conditioning="unhinted")

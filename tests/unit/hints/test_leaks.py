@@ -100,3 +100,10 @@ def test_a_dropped_level_is_stepped_over_and_counted():
     assert statuses(record) == ("none", "ok", "leaked", "ok")
     metrics = step_metrics([record], 3)
     assert (metrics["leaked"], metrics["generate_success"]) == (1, 1)
+
+
+@pytest.mark.parametrize(("answer", "leaks"), [("12", False), ("13", True), ("90", False)])
+def test_a_number_that_stands_in_many_hints_leaks_only_where_it_is_said(answer, leaks):
+    item = Problem("id", (), "How many rows are left?", "", answer)
+    hints = [f"Fill {answer} of the rows one after another.", f"This leaves {answer} rows."]
+    assert asyncio.run(find_leaks(hints, item, EQUAL)) == [leaks, True]

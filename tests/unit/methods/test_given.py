@@ -131,3 +131,8 @@ def test_a_group_that_may_be_right_is_not_held_against_the_solution(rewards):
 
 def test_one_right_response_is_enough_to_compare_with_the_solution():
     assert len(played(Luffy(), {0: [1, "timeout", 0, 0]}).rows) == 5
+
+
+def test_sft_compares_a_group_only_if_grpo_follows():
+    assert not Sft().needs.group
+    assert Sft(settings=SftSettings(steps=2)).needs.group
