@@ -2,8 +2,8 @@
 
 The answer is the last one between <answer> and </answer>. ``extra_info.reasoning_gym`` holds the
 library's entry, since a score may read its metadata. Nine scores evaluate the answer as Python, so
-a response could forge its own: they get literals or formulas, and any other answer is worth 0. On
-Linux, a grade's process can write no file, start no process and open no connection either.
+a response could forge its own: they evaluate literals or formulas only. On Linux, a grade's process
+can write no file, start no process and open no connection either.
 """
 
 from __future__ import annotations
