@@ -14,13 +14,28 @@ what the numbers mean.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Sequence
+import contextlib
+from collections.abc import Callable, Iterable, Sequence
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+from jinja2 import Environment
 
 from recipe.run.ending import Parser, errors_in_one_line
+from recipe.run.errors import ConfigError, DataError, HintError, one_line
 from recipe.run.whole_file import write_whole
-from recipe.study.campaign_results import keep_results, read_results_of, results_page
+from recipe.study.campaign import CAMPAIGN_FILE
+from recipe.study.campaign_results import keep_results, read_results_of, results_page, runs_of
+from recipe.study.page import render_page
 from recipe.study.results import compare_runs, evaluation_table, recomputed
+
+_HOST = "127.0.0.1"
+_INDEX = """<!DOCTYPE html><html lang="en"><meta charset="utf-8"><title>{{ root }}</title>
+<h1>{{ root }}</h1><ul>{% for name in names %}
+<li><a href="/?run={{ name | urlencode }}">{{ name }}</a>{% else %}<li>no run yet{% endfor %}
+</ul>"""
 
 
 @errors_in_one_line()
@@ -62,8 +77,6 @@ def _compare(given: argparse.Namespace) -> None:
 
 def _html(given: argparse.Namespace) -> None:
     """Write the page of some runs."""
-    from recipe.study.serve import page_of
-
     page = page_of(given.folders, given.prompts)
     write_whole(given.output, page)
     print(f"{given.output}: {len(page.encode()) / 1e6:.1f} MB")
@@ -71,9 +84,15 @@ def _html(given: argparse.Namespace) -> None:
 
 def _serve(given: argparse.Namespace) -> None:
     """Show pages of runs in a browser on this machine, rendered anew on every request."""
-    from recipe.study.serve import serve
-
-    serve(given.folder, given.port, given.prompts)
+    try:
+        server = make_server(given.folder, given.port, given.prompts)
+    except (OSError, OverflowError) as error:
+        told = f"--port {given.port}: {error}; give another, or 0 for any free one"
+        raise ConfigError(told) from None
+    address = f"http://{_HOST}:{server.server_port}/"
+    with server, contextlib.suppress(KeyboardInterrupt):
+        print(f"{address} shows {given.folder}; Ctrl-C ends it", flush=True)
+        server.serve_forever()
 
 
 def _campaign(given: argparse.Namespace) -> None:
@@ -87,3 +106,74 @@ def _campaign(given: argparse.Namespace) -> None:
 def _keep(given: argparse.Namespace) -> None:
     """Keep what a page needs of a campaign's finished runs."""
     print(f"{given.output}: {keep_results(given.folders[0], given.output)} runs")
+
+
+def page_of(folders: Iterable[str | Path], max_prompts: int) -> str:
+    """Return the page of the runs in folders of runs and campaigns; ``DataError`` if none."""
+    folders = [*folders]
+    runs = [run for folder in folders for run in runs_of(folder)]
+    if not runs:
+        told = ", ".join(map(str, folders))
+        raise DataError(f"{told}: no run yet; `hint train` and `hint campaign` make them")
+    names = [run.name for run in runs]
+    for run in runs:
+        if names.count(run.name) > 1:
+            run.name = str(run.folder)
+    return render_page(runs, max(0, max_prompts))
+
+
+def make_server(root: Path, port: int, max_prompts: int) -> ThreadingHTTPServer:
+    """Return a server that only this machine reaches; a request names runs, never paths."""
+    shown_folders(root)
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            own = {f"{name}:{server.server_port}" for name in (_HOST, "localhost")}
+            asked = urlsplit(self.path)
+            if self.headers["Host"] not in own:  # a page elsewhere whose name leads here
+                return self._answer(403, f"this server answers {_HOST} and localhost only")
+            if asked.path != "/":
+                return self._answer(404, "the pages are at /")
+            names = parse_qs(asked.query).get("run", [])
+            try:
+                folders = shown_folders(root)
+                if names or len(folders) == 1:
+                    text = page_of([folders[each] for each in names or folders], max_prompts)
+                else:
+                    template = Environment(autoescape=True).from_string(_INDEX)
+                    text = template.render(root=str(root), names=[*folders])
+                self._answer(200, text, "html")
+            except KeyError as error:
+                self._answer(404, f"no run {error}")
+            except (HintError, OSError) as error:
+                self._answer(500, one_line(error))
+
+        def _answer(self, code: int, text: str, kind: str = "plain") -> None:
+            body = text.encode()
+            self.send_response(code)
+            self.send_header("Content-Type", f"text/{kind}; charset=utf-8")
+            self.send_header("Content-Length", str(len(body)))
+            self.send_header("Cache-Control", "no-store")
+            with contextlib.suppress(ConnectionError):  # the browser has gone on
+                self.end_headers()
+                self.wfile.write(body)
+
+        def log_message(self, *_: Any, **__: Any) -> None:
+            """Say nothing of requests."""
+
+    server = ThreadingHTTPServer((_HOST, port), Handler)
+    return server
+
+
+def shown_folders(root: Path) -> dict[str, Path]:
+    """Return the folders of runs and campaigns by name, newest first: ``root``, or those in it."""
+    if not root.is_dir():
+        raise DataError(f"{root} is no folder; give that of a run or a campaign, or one with some")
+    found = [root] if _changed_s(root) else [each for each in root.iterdir() if _changed_s(each)]
+    return {each.resolve().name: each for each in sorted(found, key=_changed_s, reverse=True)}
+
+
+def _changed_s(folder: Path) -> float:
+    """Return when a run or campaign was last written, 0 of any other folder."""
+    files = (folder / name for name in ("metrics.jsonl", "records.jsonl", CAMPAIGN_FILE))
+    return max((file.stat().st_mtime for file in files if file.is_file()), default=0.0)

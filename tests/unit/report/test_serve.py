@@ -14,8 +14,7 @@ import pytest
 from ends import code_of
 from page_runs import metrics, write_run
 
-from recipe.study.report_command import main
-from recipe.study.serve import make_server
+from recipe.study.report_command import main, make_server
 
 ROOT = Path(__file__).parents[3]
 
