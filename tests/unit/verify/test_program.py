@@ -11,8 +11,7 @@ from growth import LINEAR, exponent
 
 from recipe.verify.grading import grade
 from recipe.verify.options import GradeOptions
-from recipe.verify.programs.blocks import Block, code_block
-from recipe.verify.programs.run import run_program
+from recipe.verify.programs.run import Block, code_block, run_program
 from recipe.verify.schema import Item, Verdict
 
 GOLDEN = Path(__file__).resolve().parents[2] / "golden"
