@@ -192,24 +192,6 @@ def state_of(plan: Plan, root: Path) -> str:
     return "evaluate"
 
 
-def _prepared(plan: Plan, root: Path, state: str) -> list[str]:
-    """Make a run's folder ready for what comes next; return the program that does it."""
-    folder = (root / plan.name).absolute()
-    folder.mkdir(parents=True, exist_ok=True)
-    write_whole(folder / RUN_FILE, json.dumps(plan.as_json(), indent=1) + "\n")
-    train = [str(PROGRAMS / "main_hint.py"), *plan.settings, f"hint.run_dir={_quoted(folder)}"]
-    if state == "evaluate":
-        step = resume_step(folder / "checkpoints") or 0
-        checkpoint = step_folder(folder / "checkpoints", step)
-        # The training may have been killed between its last checkpoint and that step's line.
-        RunFolder(folder).restore_metrics(step, checkpoint)
-        weights = f"actor_rollout_ref.model.path={_quoted(checkpoint)}"
-        return [*train, *plan.evaluation, *_EVALUATES, weights]
-    # Of weights that the run no longer has.
-    shutil.rmtree(folder / "evaluation", ignore_errors=True)
-    return train
-
-
 def _quoted(path: Path) -> str:
     """Return a path as an override may hold it, whatever characters it has."""
     return QuotedString(str(path), Quote.single).with_quotes()
@@ -245,13 +227,24 @@ def make(path: Path, root: Path, only: Sequence[str] = ()) -> None:
 
 def _make_run(plan: Plan, root: Path) -> None:
     """Go through the steps of a run, each a process: Ray and verl start once in one."""
-    last = ""
+    folder, last = (root / plan.name).absolute(), ""
     while (step := state_of(plan, root)) != "done":
         if step == last:
             raise HintError(f"{step}: it left nothing; trainer.save_freq must be above 0")
         _say(f"{plan.name}: {step}")
-        command = [sys.executable, *_prepared(plan, root, step)]
-        with open(root / plan.name / "campaign.log", "a") as log, deferred_signals():
+        write_whole(folder / RUN_FILE, json.dumps(plan.as_json(), indent=1) + "\n")
+        command = [sys.executable, str(PROGRAMS / "main_hint.py"), *plan.settings]
+        command.append(f"hint.run_dir={_quoted(folder)}")
+        if step == "evaluate":
+            number = resume_step(folder / "checkpoints") or 0
+            checkpoint = step_folder(folder / "checkpoints", number)
+            # The training may have been killed between its last checkpoint and that step's line.
+            RunFolder(folder).restore_metrics(number, checkpoint)
+            weights = f"actor_rollout_ref.model.path={_quoted(checkpoint)}"
+            command += [*plan.evaluation, *_EVALUATES, weights]
+        else:  # what is there is of weights that the run no longer has
+            shutil.rmtree(folder / "evaluation", ignore_errors=True)
+        with open(folder / "campaign.log", "a") as log, deferred_signals():
             print("$", *command, file=log, flush=True)
             code = run_child(command, log=log)
         if code:
