@@ -6,7 +6,7 @@ from contextvars import ContextVar
 
 from verl.workers.rollout.vllm_rollout import bucketed_weight_transfer as transfer
 
-from recipe.hint.adapter.group_client import Sampling
+from recipe.hint.adapter import group_client
 from recipe.hint.rollout import PromptRollout
 
 
@@ -45,7 +45,7 @@ def _fail_prompts(numbers: set[int] | None) -> None:
 
 def _make_one_group_long(number: int, others: int) -> None:
     """Let one rollout's responses run to their limit; those of others end after fewer tokens."""
-    original_run, original_fields = PromptRollout.run, Sampling.fields
+    original_run, original_fields = PromptRollout.run, group_client.fields_of
     is_long: ContextVar[bool] = ContextVar("is_long", default=False)
     started = []
 
@@ -54,13 +54,13 @@ def _make_one_group_long(number: int, others: int) -> None:
         is_long.set(len(started) == number)
         return await original_run(self, uid, step)
 
-    def fields(self, seed):
-        found = original_fields(self, seed)
+    def fields(sampling):
+        found = original_fields(sampling)
         if is_long.get():
             return found | {"ignore_eos": True}
         return found | {"max_tokens": min(found["max_tokens"], others)}
 
-    PromptRollout.run, Sampling.fields = run, fields
+    PromptRollout.run, group_client.fields_of = run, fields
 
 
 match os.environ.get("HINT_TEST_FAULT", "").split(":"):

@@ -18,7 +18,7 @@ ANSWER_S = 8
 CODE = """
 import time
 from recipe.hint import main_hint
-from recipe.run import launcher
+from recipe.run import launcher, task_runner
 from recipe.hint.adapter.preflight import run
 from recipe.run.task_runner import HintTaskRunner
 
@@ -28,7 +28,7 @@ class Waits(HintTaskRunner):
         time.sleep(600)
 
 run.preflight = lambda config, argv: []
-launcher.HintTaskRunner = Waits
+task_runner.HintTaskRunner = Waits
 launcher._STOPPED_S = 5.0
 main_hint.main()
 """
