@@ -23,7 +23,7 @@ Results
   ask        ask a model one problem
   grade      grade responses made elsewhere
   report     make pages and tables of runs, or serve them live
-  export     write a checkpoint as a model folder
+  export     write a checkpoint as a model, or an evaluation as a log
 
 Development
   tiny       rebuild an embedded world"""

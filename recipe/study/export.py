@@ -1,6 +1,7 @@
 """Export a checkpoint as a model: ``hint export CHECKPOINT OUT [--dtype bf16|fp32]``.
 
 OUT holds safetensors, tokenizer, chat template and a model card; transformers and vLLM load it.
+``hint export inspect RUN OUT.eval`` writes an evaluation as a log of inspect_ai.
 If the export fails, the exit code is 2, with one line.
 """
 
@@ -27,6 +28,7 @@ from recipe.run.ending import Parser, errors_in_one_line
 from recipe.run.errors import ConfigError, HintError
 from recipe.run.run_folder import accuracies
 from recipe.run.whole_file import whole_folder
+from recipe.study.inspect_log import write_log
 from recipe.study.runs import Run, read_run
 
 if TYPE_CHECKING:  # it loads for seconds
@@ -46,11 +48,16 @@ _OF_CARD = {
 def main(argv: list[str] | None = None) -> int:
     """Write the folder."""
     parser = Parser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("checkpoint", type=Path, help="RUN/checkpoints/global_step_N")
-    parser.add_argument("out", type=Path, help="folder to make")
+    parser.add_argument("kind", nargs="?", choices=("inspect",), help="a log of RUN's evaluation")
+    parser.add_argument("checkpoint", type=Path, help="RUN/checkpoints/global_step_N, or RUN")
+    parser.add_argument("out", type=Path, help="folder to make, or OUT.eval")
     parser.add_argument("--dtype", choices=("bf16", "fp32"), default="bf16")
     parser.add_argument("--license", default="unknown", help="of the model, for its card")
     given = parser.parse_args(argv)
+    if given.kind:
+        write_log(given.checkpoint, given.out)
+        print(f"{given.out}: a log for `inspect view`")
+        return 0
     export_model(given.checkpoint, given.out, given.dtype, given.license)
     print(f"{given.out}: {given.dtype} weights, tokenizer and model card")
     return 0

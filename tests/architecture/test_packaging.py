@@ -26,7 +26,7 @@ def test_presets_and_data_are_found_through_the_package_alone():
     assert (ROOT / "recipe/data").resolve() == ROOT / "data"
 
 
-@pytest.mark.parametrize("extra", ["cpu", "gpu", "real", "dev", "docs"])
+@pytest.mark.parametrize("extra", ["cpu", "gpu", "inspect", "real", "dev", "docs"])
 def test_an_extra_names_the_versions_of_its_lock(extra):
     locked = (ROOT / f"requirements/{extra}.lock").read_text("utf-8").splitlines()
     assert set(PYPROJECT["project"]["optional-dependencies"][extra]) <= set(locked)
