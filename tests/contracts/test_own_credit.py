@@ -222,42 +222,6 @@ def test_the_entropies_reach_a_method_that_reads_them(monkeypatch):
     assert advantages(queue, batch.keys)[0] == pytest.approx([0.05, 0.05])
 
 
-class Recorder:
-    """The workers: what an update is called with."""
-
-    def update_actor(self, batch):
-        self.sizes = batch.extra_info["mini_batch_size"], batch.extra_info["global_batch_size"]
-        return {"metrics": {"mfu": 0.0, "loss": [1.0]}}
-
-
-@pytest.mark.parametrize(
-    ("rows", "prompts", "mini", "dp", "size", "padded"),
-    [
-        (32, 8, 8, 1, 32, 32),  # 2G rows a prompt, one update: all rows
-        (32, 8, 4, 1, 16, 32),  # two updates
-        (31, 8, 4, 1, 16, 32),  # a follow-up without room: one row of padding
-        (30, 8, 8, 4, 32, 32),  # four processes
-        (96, 8, 2, 1, 24, 96),  # a tree, four updates
-        (8, 8, 2, 8, 8, 32),  # four updates of one row for each process, or none
-        (17, 8, 2, 4, 8, 32),
-    ],
-)
-def test_an_update_takes_the_rows_of_as_many_prompts_as_a_mini_batch_has(
-    rows, prompts, mini, dp, size, padded
-):
-    trainer = Trainer(score(), prompts=prompts, mini=mini)
-    trainer._num_rows = rows
-    multiple = trainer._get_required_batch_multiple(dp)
-    assert -(-rows // multiple) * multiple == padded == size * (prompts // mini)
-    trainer.actor_rollout_wg = Recorder()
-    trainer._update_actor(KVBatchMeta(partition_id="train", keys=[], tags=[], extra_info={}), {})
-    # It takes the padding along, and divides by its share of the real rows.
-    assert trainer.actor_rollout_wg.sizes == (size, rows * mini / prompts)
-    # Nothing of it stays.
-    assert trainer.config.actor_rollout_ref.rollout.n == 2
-    assert trainer.config.actor_rollout_ref.actor.ppo_mini_batch_size == mini
-
-
 @pytest.mark.parametrize(
     ("num_real", "size", "num_processes", "num_updates", "real_of_each"),
     [

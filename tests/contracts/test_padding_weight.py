@@ -49,7 +49,9 @@ def sizes(num_rows, num_processes):
     divisors = [
         group.given["global_batch_size"] for group in (trainer.actor_rollout_wg, trainer.critic_wg)
     ]
-    # The step's own calls are gone.
+    # Nothing of it stays.
+    policy = trainer.config.actor_rollout_ref
+    assert (policy.rollout.n, policy.actor.ppo_mini_batch_size) == (2, 1)
     assert trainer.actor_rollout_wg.update_actor.__func__ is Workers.update_actor
     assert trainer.critic_wg.train_mini_batch.__func__ is Workers.train_mini_batch
     return padded, divisors
