@@ -145,7 +145,7 @@ class PromptRollout:
         size = self._engine.group_size
         count = request.count(size)
         turns = await self._sample_rows(request, branches, range(count))
-        if request.is_probe and count < size:  # one that is not all wrong becomes a group
+        if request.is_probe:  # one that is not all wrong becomes a group
             if any(turn.is_right or not turn.is_graded for turn in turns):
                 turns += await self._sample_rows(request, branches, range(count, size))
         return self._round(request, built, turns)

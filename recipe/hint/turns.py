@@ -257,9 +257,8 @@ class Sample:
         return self.prompt.level
 
     def count(self, group_size: int) -> int:
-        """Return the number of generations per prompt; a probe is at most a whole group."""
-        count = len(self.given) or self.n or group_size
-        return min(count, group_size) if self.is_probe else count
+        """Return the number of generations per prompt; a probe has fewer than a whole group."""
+        return len(self.given) or self.n or group_size
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,11 +60,6 @@ def test_a_probe_is_made_whole_when_the_ladder_then_fails():
     assert {place.round for place in record.rows} == {2}
 
 
-def test_a_probe_as_large_as_the_group_is_the_group():
-    record = run(sage(probe_n=9), {0: WRONG, 1: MIXED}).record
-    assert [len(each.accuracies) for each in record.rounds] == [4, 4]
-
-
 def test_a_probe_is_smaller_than_the_group():
     sage(probe_n=7).check_run(group_size=8, use_kl_in_reward=True)
     with pytest.raises(ConfigError, match=r"hint\.search\.probe_n=8 must be below .*rollout\.n=8"):
