@@ -44,8 +44,8 @@ machines (hardware=NAME, configs/hardware/):
 experiments (experiment=NAME, configs/experiment/):
 {experiment}
 recipe/hint/config/hint_trainer.yaml has all settings, with comments.
---cfg job: the values now. --hydra-help: all options. Several runs: hint campaign.
-hint eval ... evaluates, hint check ... only checks; recipe/hint/main_hint.py is hint train."""
+--cfg job prints the values, --hydra-help Hydra's options. hint campaign makes several runs.
+hint check only checks and hint eval only evaluates, with the same settings."""
 
 
 def given_settings(argv: Iterable[str]) -> dict[str, str]:

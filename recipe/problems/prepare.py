@@ -370,8 +370,9 @@ def read_rows(
     if name.startswith(PREFIX):
         return _drawn(name, said, limit or 1000)
     split, files = _files(name, said.split, copy, revision)
-    path, faults, repeated = str(copy or name), [], []
+    path, repeated = str(copy or name), []
     rows: dict[str, tuple[str, Row]] = {}
+    faults: dict[str, list[str]] = {}  # their places
     records = (
         (file, number, place, fields)
         for file, each in files.items()
@@ -392,11 +393,12 @@ def read_rows(
                     raise FieldFault("id", f"{same}; drop one, or give each an id of its own")
                 repeated.append(f"{place} = {where}")
         except FieldFault as fault:
-            faults.append(f"{place}, column `{fault.column}`: {fault}")
+            faults.setdefault(f"column `{fault.column}`: {fault}", []).append(place)
         if len(rows) == limit:
             break
     if faults:
-        raise DataError(f"{path}: {listed(faults, '; ')}")
+        told = listed([f"{listed(at)}, {fault}" for fault, at in faults.items()], "; ")
+        raise DataError(f"{path}: {told}")
     if not rows:
         raise DataError(f"{path}: no problems; at least one is needed")
     places, kept = zip(*rows.values(), strict=True)

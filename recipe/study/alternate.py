@@ -2,9 +2,8 @@
 
 The settings are hint train's. The solver trains for hint.mlmt.t_low steps, then the guide for
 hint.mlmt.t_high, and so on; trainer.total_training_steps counts both. While one role trains, a
-server on this machine plays the other role with its latest weights. Both are kept in hint.run_dir;
-after an interruption, run the same command again. With trainer.eval_only=true the current pair is
-evaluated.
+server on this machine plays the other with its latest weights. hint.run_dir keeps both; after an
+interruption, repeat the command. trainer.eval_only=true evaluates the current pair.
 """
 
 from __future__ import annotations

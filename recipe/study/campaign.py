@@ -1,8 +1,7 @@
 """Make the runs of a campaign: ``hint campaign CAMPAIGN.yaml -o DIR [--only ARM]``.
 
-Each run trains and evaluates the weights of its last step, in DIR/ARM/seed-N. After
-an interruption, run the same command again: finished runs stay, and a run that was killed or failed
-resumes from its newest checkpoint, or starts over if there is none. Then
+Each run trains, and evaluates its last weights, in DIR/ARM/seed-N. Repeat the command after an
+interruption: finished runs stay, others resume from their newest checkpoint or start over. Then
 ``hint report campaign DIR -o results.md`` makes the page.
 
 If a run fails, the others are still made; the exit code is 2, with one line. A second command at

@@ -2,7 +2,6 @@
 
 OUT holds safetensors, tokenizer, chat template and a model card; transformers and vLLM load it.
 ``hint export inspect RUN OUT.eval`` writes an evaluation as a log of inspect_ai.
-If the export fails, the exit code is 2, with one line.
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
 """Grade responses made elsewhere: ``hint grade IN.jsonl OUT.jsonl``.
 
-A row holds ``id``, ``kind`` (maths, choice or program), ``response`` and ``answer``, or for a
-program ``tests``; ``problem``, the problem's text, and ``prompt``, the conversation as a text or
-turns, are optional. The output has the same rows in the same order with ``score``, ``reason``,
-``extracted``, ``basis`` and ``ignored``. Exit code 0: all rows were graded; 1: some were not
-(reason error or timeout); 2: a file cannot be used, and there is no output.
+A row has kind (maths, choice or program), response, and answer or tests; id, problem and prompt (a
+text or turns) are optional. OUT has the rows with score, reason, extracted, basis and ignored. Exit
+code 0: all were graded; 1: some were not (error or timeout); 2: a file is unusable, no output.
 """
 
 from __future__ import annotations

@@ -2,9 +2,7 @@
 
 hint prepare hints IN.parquet OUT.parquet --model NAME [--url http://localhost:8000/v1]
 
-A local model is served by `vllm serve MODEL`. The same command continues after a stop or a failure:
-responses are kept in OUT.answers. --api-key-env names the environment variable that holds the key
-of an endpoint.
+After a stop or a failure, the same command continues from the responses kept in OUT.answers.
 """
 
 from __future__ import annotations

@@ -7,8 +7,7 @@ serve DIR                   the same pages at http://127.0.0.1, live: of DIR or 
 campaign DIR ... -o FILE.md tables, intervals and claims of whole campaigns
 keep DIR -o DIR2            save what that page needs, a small file per run
 
-Ends with exit code 2 and one line on stderr when a folder cannot be read. docs/evaluation.md says
-what the numbers mean.
+docs/page.md, docs/evaluation.md and docs/campaigns.md say what the numbers mean.
 """
 
 from __future__ import annotations

@@ -16,6 +16,7 @@ from recipe.hint.methods import BASELINE, Method
 from recipe.hint.prompt import Message, Texts
 from recipe.hint.settings import HintSettings
 from recipe.problems.columns import ProblemFile, read_file
+from recipe.problems.prepare import PROBE_LIMIT_S
 from recipe.problems.schema import Problem, complete_sets
 from recipe.run.config import FUNCTION, MODEL_NODE, PROMPT_LENGTH, ROLLOUT, check, files_of, setting
 from recipe.run.errors import ConfigError, DataError, one_line
@@ -59,6 +60,7 @@ class Model:
 
 def load_model(config: DictConfig, *, has_weights: bool = True) -> Model:
     """Read everything but the weights, which have to be there unless they are merged later."""
+    import huggingface_hub as hub
     from transformers import AutoConfig, AutoTokenizer
     from verl.utils.model import update_model_config
     from verl.workers.rollout.utils import get_max_position_embeddings
@@ -68,13 +70,17 @@ def load_model(config: DictConfig, *, has_weights: bool = True) -> Model:
     node: Any = OmegaConf.create(setting(config, f"{MODEL_NODE}.override_config") or {})
     overrides: Any = OmegaConf.to_container(node)
     source = setting(config, f"{MODEL_NODE}.tokenizer_path") or folder
+    is_here = Path(folder).exists()  # else ask the hub once: transformers does five times a file
     try:
+        if not is_here and not isinstance(hub.try_to_load_from_cache(path, "config.json"), str):
+            hub.get_hf_file_metadata(hub.hf_hub_url(path, "config.json"), timeout=PROBE_LIMIT_S)
         found = AutoConfig.from_pretrained(folder, trust_remote_code=trust)
         update_model_config(found, overrides.get("model_config", overrides))  # as verl does
         longest = get_max_position_embeddings(found)
         tokenizer = AutoTokenizer.from_pretrained(source, trust_remote_code=trust)
     except Exception as error:  # noqa: BLE001 - tokenizers raises bare Exception on a broken file
-        told = f"{MODEL}={path} cannot be loaded, with {MODEL_NODE}.override_config={overrides}"
+        told = f"{MODEL}={path} {'' if is_here else 'is no folder here and '}cannot be loaded"
+        told += f", with {MODEL_NODE}.override_config={overrides}" if overrides else ""
         raise ConfigError(f"{told}: {one_line(error, 300)}") from error
     files = list(Path(folder).glob("*")) if has_weights else []
     is_there = any(file.suffix in (".safetensors", ".bin") for file in files)
