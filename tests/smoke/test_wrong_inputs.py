@@ -182,7 +182,7 @@ def test_the_real_command_ends_the_same_way(wrong, tmp_path):
 def test_a_hub_name_without_the_network_is_an_error_at_once(tmp_path):
     # In a process of its own: the hub's client reads the environment when it is imported.
     end = run_process([f"{MODEL}=nobody/no-model"], tmp_path, HF_HUB_OFFLINE="1", HF_HOME=tmp_path)
-    check_message(end.returncode, end.stderr, [f"{MODEL}=nobody/no-model cannot be loaded"])
+    check_message(end.returncode, end.stderr, [f"{MODEL}=nobody/no-model is no folder here"])
 
 
 def run_process(overrides: list[str], folder: Path, **environment) -> subprocess.CompletedProcess:

@@ -90,7 +90,7 @@ BROKEN = [
     (
         "in.csv",
         "problem,answer\nx,1\ny,\nz,\n",
-        "line 3, column `answer`: the ground truth is missing: ''; line 4, column",
+        "line 3, line 4, column `answer`: the ground truth is missing: ''",
     ),
     ("in.csv", "problem,answer\nx,1,000\n", "line 2 has not the header's fields"),
     ("in.csv", "id,problem,answer\na,x,1\na,y,1\n", "line 3, column `id`: 'a' is that of line 2"),
