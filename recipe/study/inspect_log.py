@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
+import importlib.util
 import json
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,7 +11,6 @@ from typing import Any
 from recipe.problems.columns import read_problems
 from recipe.problems.schema import Problem
 from recipe.run.config import check
-from recipe.run.errors import ConfigError
 from recipe.run.typed import read_yaml
 from recipe.run.whole_file import file_sha256
 from recipe.study.results import read_evaluation, read_kept, response_path
@@ -22,10 +21,10 @@ def write_log(run: Path, out: Path) -> None:
 
     Raises ``ConfigError`` if inspect_ai is missing, ``out`` exists or a data file has changed.
     """
-    try:
-        library = importlib.import_module("inspect_ai.log")
-    except ImportError as error:
-        raise ConfigError(f"{error}; docs/evaluation.md says how to install it") from error
+    check(
+        importlib.util.find_spec("inspect_ai"), "inspect_ai is missing: docs/evaluation.md has it"
+    )
+    library = importlib.import_module("inspect_ai.log")
     check(out.suffix == ".eval" and not out.exists(), f"{out}: give a new file NAME.eval")
     folder = run if run.name == "evaluation" else run / "evaluation"
     (results, groups), settings = read_evaluation(folder), read_kept(folder)

@@ -54,7 +54,7 @@ def test_inspects_reader_finds_questions_responses_targets_scores_and_settings(w
 
 
 def test_without_the_library_the_command_says_what_to_install(words, monkeypatch, capsys):
-    monkeypatch.setitem(sys.modules, "inspect_ai.log", None)
+    monkeypatch.setitem(sys.modules, "inspect_ai", None)
     with pytest.raises(SystemExit, match="2"):
         main(words)
-    assert "docs/evaluation.md says how to install it" in capsys.readouterr().err
+    assert "inspect_ai is missing: docs/evaluation.md" in capsys.readouterr().err

@@ -24,7 +24,6 @@ def device_memory(device: str) -> int:
     """Return the bytes of the smallest GPU, or of this machine's RAM; 0 if unknown."""
     if device == "cpu":
         return psutil.virtual_memory().total
-    # torch would make a context, which takes memory itself.
     said = subprocess.getoutput("nvidia-smi --query-gpu=memory.total --format=csv,noheader,nounits")
     return 2**20 * min(map(int, re.findall(r"(?m)^\d+$", said)), default=0)
 
@@ -32,9 +31,8 @@ def device_memory(device: str) -> int:
 def memory_lines(config: DictConfig, found: Any, total: int) -> tuple[list[str], list[str]]:
     """Return what a device must hold at least, in GiB, and warnings; never refuse.
 
-    Left out: what CUDA, NCCL and the allocator take, and a reference policy, which waits in RAM.
-    ``config`` has the method's critic, taken for as large as the policy; ``found`` is transformers'
-    configuration of the policy; ``total``: bytes of the device, 0 if unknown.
+    Left out: CUDA, NCCL, the allocator's waste, and a reference policy, which waits in RAM. A
+    critic counts as the policy. ``found``: transformers' configuration; ``total``: 0 if unknown.
     """
     import torch
     from verl.utils.model import get_hf_auto_model_class
@@ -64,9 +62,8 @@ def memory_lines(config: DictConfig, found: Any, total: int) -> tuple[list[str],
         size = (3 if flash_attn_missing() else 2) * width
         name = f"logits ({tokens:,} tokens x {vocabulary:,} x {size} bytes)"
         update[name] = tokens * vocabulary * size
-    kept = layers * layer
-    if setting(config, f"{MODEL_NODE}.enable_gradient_checkpointing"):
-        kept = layers * hidden + layer  # all inputs, and of one layer at a time the rest
+    checkpoints = setting(config, f"{MODEL_NODE}.enable_gradient_checkpointing")
+    kept = layers * hidden + layer if checkpoints else layers * layer  # inputs, and one layer's all
     update["activations"] = tokens * kept * width
     served = params * _width(setting(config, f"{ROLLOUT}.dtype"))
     served /= setting(config, f"{ROLLOUT}.tensor_model_parallel_size") or 1
@@ -84,8 +81,6 @@ def memory_lines(config: DictConfig, found: Any, total: int) -> tuple[list[str],
         lines.append(f"memory    {name} {need / _GIB:.1f}{known} GiB a device: {shown}")
         if 0 < total < need:
             warnings.append(f"the {name} does not fit the memory of a device (docs/usage.md)")
-    if served > share:
-        warnings.append(f"{ROLLOUT}.gpu_memory_utilization leaves too little for vLLM's weights")
     return lines, warnings
 
 
