@@ -110,6 +110,7 @@ def test_a_terminal_has_a_row_for_each_step_with_bars_of_its_phases_and_levels()
 
 def test_a_terminal_has_colours_but_where_none_are_wanted(monkeypatch):
     rows, blue = [HINTED | {"step": 1}], "\x1b[34m"
+    monkeypatch.delenv("NO_COLOR", raising=False)
     assert blue in screen(rows, color_system="standard")
     monkeypatch.setenv("NO_COLOR", "1")
     assert blue not in screen(rows, color_system="standard")
