@@ -212,9 +212,13 @@ def test_a_right_input_is_summed_up_in_about_ten_lines_and_leaves_nothing(comman
     code, stdout, stderr = command(f"{CPUS}=6", f"hint.run_dir={tmp_path}/run")
     assert (code, stderr) == (0, "")
     lines = stdout.splitlines()
-    titles = "method model train validate validate batch lengths devices folder"
+    titles = (
+        "method model train validate validate batch lengths tokens memory memory devices folder"
+    )
     assert [line.split()[0] for line in lines] == titles.split()
     # 160 problems / 16 = 10 steps per epoch; 120 steps = 12 epochs
     assert "16 prompts x 8 rollouts" in lines[5] and "120 steps (12.0 epochs)" in lines[5]
-    assert f"{tmp_path}/run (new)" in lines[8]
+    # prompts x rollouts x tokens of a response
+    assert "16 x 8 x 48 = 6,144" in lines[7]
+    assert f"{tmp_path}/run (new)" in lines[11]
     assert everything_in(tmp_path) == []
