@@ -148,12 +148,21 @@ def check_and_warm_up(config: DictConfig) -> None:
             write_whole(path, text)
             # From where verl goes on.
             latest = root / "checkpoints/latest_checkpointed_iteration.txt"
+            _keep_losses(folder)
             if (step := int(latest.read_text("utf-8")) if latest.exists() else 0) < total:
                 folder.begin_after(step)
                 _train(own, folder, lock)
             write_whole_model(root / f"checkpoints/global_step_{total}", model, "fp32")
             shutil.rmtree(root / "checkpoints")
     print("checked" if config.preflight_only else f"done: {model}", flush=True)
+
+
+def _keep_losses(folder: RunFolder) -> None:
+    """Add the steps that a killed command had not shown yet, though its trainer had made them."""
+    shown = {row["step"] for row in read_rows(folder.metrics)}
+    for row in read_rows(folder.logs / "losses.jsonl"):
+        if row["step"] not in shown:
+            folder.append_metrics(row["step"], row["data"])
 
 
 def _train(own: DictConfig, folder: RunFolder, lock: int) -> None:

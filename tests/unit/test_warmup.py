@@ -1,6 +1,7 @@
 """The rows of a warm-up: what is asked, what is to be learned, and what is left out."""
 
 import asyncio
+import json
 
 import pytest
 
@@ -10,7 +11,8 @@ from recipe.hint.hints.solution_prefix import solution_levels
 from recipe.hint.prompt import Texts, with_hint
 from recipe.problems.columns import make_row
 from recipe.problems.schema import Problem, problem_from_row
-from recipe.study.warmup import KINDS, RowMaker, solved
+from recipe.run.run_folder import RunFolder
+from recipe.study.warmup import KINDS, RowMaker, _keep_losses, solved
 from recipe.verify.grading import grade
 
 ALL = dict.fromkeys(KINDS, 1.0)
@@ -129,3 +131,15 @@ def test_shares_are_drawn_by_problem_and_seed_alone():
     assert drawn(1) == drawn(1) != drawn(2)
     counts = [sum(kind in each for each in drawn(1)) for kind in KINDS]
     assert all(15 <= count <= 45 for count in counts)
+
+
+def test_steps_that_a_killed_command_had_not_shown_are_kept(tmp_path):
+    folder = RunFolder(tmp_path)
+    folder.create()
+    for step in (1, 2):
+        folder.append_metrics(step, {"train/loss": 1.0})
+    rows = (json.dumps({"step": step, "data": {"train/loss": 0.5}}) for step in (1, 2, 3))
+    (folder.logs / "losses.jsonl").write_text("".join(f"{row}\n" for row in rows))
+    _keep_losses(folder)
+    found = [json.loads(line) for line in folder.metrics.read_text().splitlines()]
+    assert [(row["step"], row["train/loss"]) for row in found] == [(1, 1.0), (2, 1.0), (3, 0.5)]
