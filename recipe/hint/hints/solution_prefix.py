@@ -112,10 +112,12 @@ def solution_levels(problem: Problem) -> tuple[str, ...]:
         steps = [steps[0][start:end].strip() for start, end in itertools.pairwise(ends)]
     if not steps or problem.kind == "program":
         return ()
-    # Where the answer begins within a line, that line ends before it already.
+    shown, held = steps[:-1], steps[-1]
+    # Where the answer begins within the last line, that line ends before it already.
     is_whole = work[-1] in ".!?" or problem.solution[len(work) :].strip(" \t")[:1] in "\n"
-    shown, held = (steps[:-2], steps[-2]) if len(steps) > 3 else (steps[:-1], steps[-1])
-    task = (held.rpartition("=")[0] if is_whole or len(steps) > 3 else held).strip(" =≈:$*(")
+    if len(steps) > 3:
+        shown, held, is_whole = steps[:-2], steps[-2], True
+    task = (held.rpartition("=")[0] if is_whole else held).strip(" =≈:$*(")
     found = [str(match.lastgroup) for step in steps for match in _OPERATION.finditer(step)]
     operations = ", then ".join(dict.fromkeys(found))
     plan = f"Steps: {len(steps)}" + f"; {operations}." * bool(operations)

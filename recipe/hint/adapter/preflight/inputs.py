@@ -181,18 +181,17 @@ def check_lengths(
         f"tokens, above the context of {model.context} ({MAX_MODEL_LEN}, or the model's positions)",
     )
     lengths = Lengths(warnings=list(model.warnings))
-    for number, file in enumerate((*train, *val)):
+    for file in (*train, *(each for each in val if each not in train)):
         if not setting(config, f"{FUNCTION}.path"):
             prompts = [each.messages for each in file.problems if each.kind != "program"]
             unasked = unasked_warning(prompts, setting(config, "hint.verify.answer_format"))
             lengths.warnings += [f"{file.path}: {unasked}"] if unasked else []
         model.check_template(file.problems[0].messages)
         num_dropped = _check_prompts(config, file, model, lengths)
-        lengths.num_dropped += num_dropped if number < len(train) else 0
+        lengths.num_dropped += num_dropped if file in train else 0
     if hints is not None:
         problems = [problem for file in train for problem in file.problems]
         _check_hints(problems, model, *hints)
-    lengths.warnings = list(dict.fromkeys(lengths.warnings))  # a file may be in both
     return lengths
 
 
