@@ -26,10 +26,11 @@ _MARK = " [... {} characters left out ...] "
 
 @dataclass(frozen=True)
 class SampleSettings:
-    """How much of a step is written down; 0 prompts: no samples."""
+    """How much of a step is written down, and whether loggers get it; 0 prompts: no samples."""
 
     prompts_per_step: Annotated[int, Field(ge=0)] = 8
     text_bytes: Annotated[int, Field(ge=_MIN_TEXT_BYTES)] = 2000
+    to_loggers: bool = False
 
 
 NO_SAMPLES = SampleSettings(prompts_per_step=0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import os
 import re
 import shlex
@@ -22,6 +23,8 @@ _PHASES = {
     "update": ("update_actor", "▒", "green"),
     "sync": ("update_weights", "░", "yellow"),
 }
+_WITH_TABLES = ("wandb", "trackio")
+_RESPONSE_COLUMNS = ("level", "response", "extracted", "reason", "trains")
 _BAR, _HEIGHTS = 14, "▁▂▃▄▅▆▇█"  # characters of a step's bar; the marks of a share
 _STEP_LINE = re.compile(r"step +\d+/\d+  (?:.*  (\S+ left)$)?")
 
@@ -39,6 +42,27 @@ class StepReporter:
         self._tracking.log(data=data, step=step, backend=backend)
         head = f"step {step:{len(str(self._total))}}/{self._total}"
         self._folder.say(describe(data, head, self._left(data, step)))
+
+    def log_samples(self, samples: Sequence[Mapping[str, Any]], step: int) -> None:
+        """Send rows of ``samples.jsonl`` to wandb and trackio, as a table with a row a response."""
+        import pandas
+
+        rows = [
+            {
+                "step": step,
+                "problem_id": sample["problem_id"],
+                "problem": sample["problem"],
+                "hint": sample["rounds"][each["round"]]["hint"],
+                **{name: each[name] for name in _RESPONSE_COLUMNS},
+                **{name: float(each[name]) for name in ("score", "reward")},
+            }
+            for sample in samples
+            for each in sample["responses"]
+        ]
+        for name in [each for each in _WITH_TABLES if rows and each in self._tracking.logger]:
+            backend = importlib.import_module(name)
+            table = backend.Table(dataframe=pandas.DataFrame(rows))
+            backend.log({"train/samples": table}, step=step)
 
     def _left(self, data: dict[str, Any], step: int) -> str:
         """Return the time left, from the mean step and what lay between steps, if known."""

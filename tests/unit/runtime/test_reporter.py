@@ -2,12 +2,14 @@
 
 import io
 import json
+import math
 import os
 import pty
 import subprocess
 import sys
 
 import pytest
+import wandb
 from rich.console import Console as RichConsole
 
 from recipe.run.reporter import StepReporter, closing_lines, describe, step_table
@@ -173,6 +175,31 @@ def test_a_step_goes_to_the_file_the_backends_and_the_console(folder):
     assert [json.loads(line)["step"] for line in folder.metrics.read_text().splitlines()] == [1]
     line = folder.console.read_text()
     assert line.startswith("step 1/2     9.8 s  ") and line.endswith("  0:00:10 left\n")
+
+
+def test_samples_reach_wandb_as_a_table_with_a_row_a_response(tmp_path, monkeypatch):
+    monkeypatch.setenv("WANDB_MODE", "offline")
+    monkeypatch.setenv("WANDB_SILENT", "true")
+    shared = {"extracted": "2", "reason": "right", "trains": True, "reward": 1.0}
+    sample = {
+        "problem_id": "p",
+        "problem": "1 + 1",
+        "rounds": [{"hint": ""}, {"hint": "Add."}],
+        "responses": [
+            {"round": 0, "level": 0, "response": "3", "score": "nan", **shared},
+            {"round": 1, "level": 2, "response": "2", "score": 1.0, **shared},
+        ],
+    }
+    tracking = Backends()
+    tracking.logger = {"wandb": wandb}
+    with wandb.init(project="p", dir=tmp_path):
+        StepReporter(tracking, None, 2).log_samples([sample], 1)
+        StepReporter(tracking, None, 2).log_samples([], 2)
+    [file] = tmp_path.glob("wandb/offline-run-*/files/media/table/train/samples_*.json")
+    table = json.loads(file.read_text())
+    rows = [dict(zip(table["columns"], each, strict=True)) for each in table["data"]]
+    assert [each["hint"] for each in rows] == ["", "Add."]
+    assert math.isnan(rows[0]["score"]) and rows[1]["score"] == 1.0
 
 
 def test_the_close_of_a_run_tells_its_first_and_its_last_validation(folder):
