@@ -6,6 +6,7 @@ import base64
 import hashlib
 import json
 import math
+import operator
 import zlib
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -88,8 +89,13 @@ def _points(run: Run, value: Callable[[Mapping[str, float]], float]) -> dict[int
 
 _INFORMATIVE = partial(_points, value=lambda row: 1 - row["hint/zero_signal_after"])
 _HINTED = partial(_points, value=lambda row: row["hint/prompts_with_hint"] / row["hint/prompts"])
-_STEP_TIME = partial(_points, value=lambda row: row[SECONDS])
 _SHARES = {"Informative groups": _INFORMATIVE, "Prompts trained under a hint": _HINTED}
+_METRICS = {  # drawn as they are
+    "Mean reward": "critic/score/mean",
+    "Tokens per response": "response_length/mean",
+    "Share of responses cut at the longest length": "response_length/clip_ratio",
+    "Seconds per step": SECONDS,
+}
 
 
 def _accuracies(runs: Sequence[Run]) -> dict[str, Curve]:
@@ -114,8 +120,8 @@ def _numbers(group: Sequence[Run], runs: Sequence[Run]) -> dict[str, str]:
     for title, curve in (_accuracies(runs) | _SHARES).items():
         y = _line(group, curve)["y"]
         part = max(1, len(y) // 4) if title in _SHARES else 1
-        ends = [100 * y.iloc[:part].mean(), 100 * y.iloc[-part:].mean()]
-        found[f"{title}, %"] = " → ".join(f"{each:.1f}" for each in ends) if len(y) else "-"
+        ends = [100 * y.iloc[:part].mean(), 100 * y.iloc[-part:].mean()][: len(y)]
+        found[f"{title}, %"] = " → ".join(f"{each:.1f}" for each in ends) or "-"
     minutes = [each for run in group if (each := run.minutes()) is not None]
     found["tokens"] = f"{sum(run.tokens() for run in group) / len(group) / 1000:.0f} k"
     found["minutes"] = f"{sum(minutes) / len(minutes):.1f}" if minutes else "-"
@@ -123,20 +129,23 @@ def _numbers(group: Sequence[Run], runs: Sequence[Run]) -> dict[str, str]:
 
 
 def _charts(variants: Variants) -> Iterator[dict[str, Any]]:
-    """Yield every chart: accuracy, informative groups, hints, step time, levels of a variant."""
-    curves = _accuracies([run for group in variants.values() for run in group]) | _SHARES
-    curves["Seconds per step"] = _STEP_TIME
-    for title, curve in curves.items():
-        most = math.inf if curve is _STEP_TIME else 1.0
-        lines = {name: _line(group, curve).clip(0.0, most) for name, group in variants.items()}
+    """Yield every chart: accuracies, shares, metrics, and the levels of each variant."""
+    shares = _accuracies([run for group in variants.values() for run in group]) | _SHARES
+    others = {
+        title: partial(_points, value=operator.itemgetter(name)) for title, name in _METRICS.items()
+    }
+    for title, curve in (shares | others).items():
+        lines = {name: _line(group, curve) for name, group in variants.items()}
+        if title in shares:
+            lines = {name: each.clip(0.0, 1.0) for name, each in lines.items()}
         traces = [each for at, name in enumerate(lines) for each in _traces(lines[name], name, at)]
         if len(variants) > _MAX_BANDS:
             traces = [each for each in traces if each["mode"] != "none"]
         yield {"title": title, "data": traces}
     for name, group in variants.items() if len(variants) <= _MAX_BANDS else ():
         levels = sorted({level for run in group for level in run.levels})
-        shares = [partial(_points, value=partial(level_share, level=level)) for level in levels]
-        areas = zip(levels, [_line(group, share)["y"] for share in shares], strict=True)
+        found = [partial(_points, value=partial(level_share, level=level)) for level in levels]
+        areas = zip(levels, [_line(group, share)["y"] for share in found], strict=True)
         traces = [
             {"x": [*y.index], "y": [*y], "name": f"level {level}", "stackgroup": "all"}
             for level, y in areas
@@ -153,7 +162,7 @@ def _traces(line: pd.DataFrame, name: str, number: int) -> Iterator[dict[str, An
         look = {"fill": "toself", "fillcolor": colour, "opacity": 0.18, "hoverinfo": "skip"}
         yield band | look | {"name": name, "legendgroup": name, "showlegend": False}
     dash = ("solid", "dash", "dot", "dashdot")[number // len(_COLOURS) % 4]
-    look = {"mode": "lines", "line": {"color": colour, "dash": dash}}
+    look = {"mode": "lines" if len(x) > 1 else "markers", "line": {"color": colour, "dash": dash}}
     yield look | {"x": x, "y": [*line["y"]], "name": name, "legendgroup": name}
 
 
