@@ -7,7 +7,7 @@ import itertools
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from recipe.hint.conversations import conversations
 from recipe.hint.credit.base import CreditRow
@@ -36,6 +36,9 @@ from recipe.run.errors import TeacherSilentError
 from recipe.run.together import gather_or_cancel
 from recipe.verify.schema import Verdict
 
+if TYPE_CHECKING:  # only a run with one imports it
+    from recipe.hint.hints.teacher import Teacher
+
 
 @dataclass(frozen=True, slots=True)
 class RolloutParts:
@@ -46,7 +49,7 @@ class RolloutParts:
     engine: Engine
     settings: HintSettings
     texts: Texts
-    teacher: Any = None  # `hints.teacher.Teacher`: only a run with one imports that
+    teacher: Teacher | None = None
 
 
 class _Branch(NamedTuple):
