@@ -41,6 +41,20 @@ def test_the_settings_are_printed_as_yaml_and_nothing_else(tmp_path):
     assert node["hint"]["seed"] == 1
 
 
+def test_the_environment_is_set_before_a_run_starts_and_the_users_own_values_stay(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import os\n"
+        "from recipe.hint.main_hint import run_command\n"
+        "names = 'HINT_RUN', 'VLLM_NO_USAGE_STATS', 'TOKENIZERS_PARALLELISM'\n"
+        "given = 'hardware=laptop', 'hint.run_dir=here', 'preflight_only=true'\n"
+        "run_command(given, lambda config: print(*map(os.environ.get, names)))\n"
+    )
+    own = {"PYTHONPATH": str(REPOSITORY), "TOKENIZERS_PARALLELISM": "given"}
+    end = run(tmp_path, script=program, **own)
+    assert end.stdout.splitlines()[-1] == f"{tmp_path}/here 1 given", end.stderr
+
+
 def test_the_help_is_one_screen_with_methods_and_presets(tmp_path):
     end = run(tmp_path, "--help")
     assert (end.returncode, end.stderr) == (0, "")
