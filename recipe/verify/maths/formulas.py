@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
+
 from recipe.verify.maths.lexer import FUNCTIONS, TEXT_POWER, Token
 from recipe.verify.maths.tree import Node, Number, Unread, decimal, num, whole
 from recipe.verify.maths.units import CURRENCY_SIGNS, NUMBERS, read_suffix
 
-MAX_DEPTH = 40
+MAX_DEPTH = 20
 SEPARATORS = frozenset({",", ";", "and", "or"})
 RELATIONS = frozenset({"=", "<", ">", r"\le", r"\ge", r"\ne", r"\in", r"\equiv"})
 STOPS = SEPARATORS | RELATIONS | {":", r"\cup", r"\cap", r"\setminus", "&", r"\\"}
@@ -44,9 +47,9 @@ class Formulas:
         self._has_unit_letters = has_unit_letters  # 14 m is a length, not a product
         self._word = ""  # between the elements that were read last
         self._depth = 0
-        self._nested = 0  # inside any bracket
-        self._in_bars = 0
-        self._in_tuple = 0  # inside one, a sign pair is one value, not two members
+        self._nested = False  # inside any bracket
+        self._in_bars = False
+        self._in_tuple = False  # inside one, a sign pair is one value, not two members
 
     def _matrix(self) -> Node:
         raise NotImplementedError
@@ -86,13 +89,16 @@ class Formulas:
         self._at += is_here
         return is_here
 
-    def _deeper(self) -> None:
-        self._depth += 1
-        if self._depth > MAX_DEPTH:
-            raise Unread("too deep")
+    @contextlib.contextmanager
+    def _inside(self, *, in_bars: bool = False, in_tuple: bool | None = None) -> Iterator[None]:
+        """Read what stands inside delimiters; after an error nobody reads on."""
+        outer = self._nested, self._in_bars, self._in_tuple
+        self._nested, self._in_bars = True, in_bars
+        self._in_tuple = self._in_tuple if in_tuple is None else in_tuple
+        yield
+        self._nested, self._in_bars, self._in_tuple = outer
 
     def _sum(self) -> Node:
-        self._deeper()
         first = {"+": "", "-": "neg", r"\pm": "pm", r"\mp": "mp"}.get(self.text())
         if first is not None:
             self._at += 1
@@ -104,7 +110,6 @@ class Formulas:
         while self.text() in _SIGNS:
             kind = _SIGNS[self.take().text]
             node = Node(kind, (node, self._product()))
-        self._depth -= 1
         return node
 
     def _product(self) -> Node:
@@ -137,13 +142,13 @@ class Formulas:
         return text in _ATOMS and not self._starts_unit()
 
     def _signed(self) -> Node:
-        if self.text() not in ("+", "-"):
-            return self._mixed()
-        self._deeper()
-        is_negative = self.take().text == "-"
-        node = self._signed()
-        self._depth -= 1
-        return Node("neg", (node,)) if is_negative else node
+        signs = ""
+        while self.text() in ("+", "-"):
+            signs += self.take().text
+        node = self._mixed()
+        for _ in range(signs.count("-")):
+            node = Node("neg", (node,))
+        return node
 
     def _mixed(self) -> Node:
         r"""Read a numeral with the fraction after it: ``1\frac12``."""
@@ -165,7 +170,9 @@ class Formulas:
 
     def _power(self) -> Node:
         """Read an atom with what follows it: ``^``, ``_``, ``!``, primes, degrees."""
-        self._deeper()
+        self._depth += 1
+        if self._depth > MAX_DEPTH:
+            raise Unread("too deep")
         node = self._atom()
         is_raised = False
         while True:
@@ -266,13 +273,10 @@ class Formulas:
     def _group(self, opener: str, closer: str) -> Node:
         """Read one value inside delimiters; its commas separate thousands."""
         self.take(opener)
-        self._nested += 1
-        bars, self._in_bars = self._in_bars, 0
-        node = self._sum()
-        if node.kind == "num" and node.value.value < 1000 and self.text() == ",":
-            node = self._thousands(str(node.value.value))
-        self._nested -= 1
-        self._in_bars = bars
+        with self._inside():
+            node = self._sum()
+            if node.kind == "num" and node.value.value < 1000 and self.text() == ",":
+                node = self._thousands(str(node.value.value))
         self.take(closer)
         return node
 
@@ -370,11 +374,8 @@ class Formulas:
 
     def _bars(self) -> Node:
         self.take("|")
-        self._in_bars += 1
-        self._nested += 1
-        node = self._sum()
-        self._in_bars -= 1
-        self._nested -= 1
+        with self._inside(in_bars=True):
+            node = self._sum()
         self.take("|")
         return Node("abs", (node,))
 
@@ -418,16 +419,15 @@ class Formulas:
         return Node("pow", (node, exponent)) if exponent is not None else node
 
     def _function_argument(self) -> Node:
-        self._nested += 1
         if self.text() in ("(", "{"):
             node = self._group(self.text(), ")" if self.text() == "(" else "}")
             if self.text() in ("^", "!"):
                 raise Unread("a power of an argument or of the function")
-        else:
+            return node
+        with self._inside(in_bars=self._in_bars):
             node = self._signed()
             while self._can_multiply() and not self._starts_function():
                 node = Node("mul", (node, self._power()))
-        self._nested -= 1
         return node
 
     def _starts_function(self) -> bool:

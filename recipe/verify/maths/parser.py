@@ -89,13 +89,8 @@ class _Parser(Formulas):
     def _bracket(self) -> Node:
         """Read ``(1, 2)``, ``[1, 2)``, ``(x + 1)``, ``[[1, 0], [0, 1]]``."""
         opener = self.take().text
-        self._nested += 1
-        self._in_tuple += 1
-        bars, self._in_bars = self._in_bars, 0
-        parts = self._elements(frozenset({",", ";"}))
-        self._in_tuple -= 1
-        self._nested -= 1
-        self._in_bars = bars
+        with self._inside(in_tuple=True):
+            parts = self._elements(frozenset({",", ";"}))
         brackets = opener + self.take().text
         brackets = {"][": "()", "[[": "[)", "]]": "(]"}.get(brackets, brackets)
         if brackets not in ("()", "[]", "[)", "(]"):
@@ -113,11 +108,8 @@ class _Parser(Formulas):
 
     def _set(self) -> Node:
         self.take(r"\{")
-        self._nested += 1
-        outer, self._in_tuple = self._in_tuple, 0
-        parts = [] if self.text() == r"\}" else self._elements(frozenset({",", ";"}))
-        self._in_tuple = outer
-        self._nested -= 1
+        with self._inside(in_tuple=False):
+            parts = [] if self.text() == r"\}" else self._elements(frozenset({",", ";"}))
         self.take(r"\}")
         return Node("set", spliced(parts))
 
@@ -127,17 +119,14 @@ class _Parser(Formulas):
         if name not in _SYSTEMS | _MATRICES:
             raise Unread(begin)
         rows: list[Node] = []
-        self._nested += 1
-        self._in_tuple += 1
-        while not self.text().startswith(r"\end{"):
-            cells = [self._element()]
-            while self.accept("&"):
-                cells.append(self._element())
-            rows.append(Node("tuple", tuple(cells), "()"))
-            if not self.accept(r"\\"):
-                break
-        self._in_tuple -= 1
-        self._nested -= 1
+        with self._inside(in_tuple=True):
+            while not self.text().startswith(r"\end{"):
+                cells = [self._element()]
+                while self.accept("&"):
+                    cells.append(self._element())
+                rows.append(Node("tuple", tuple(cells), "()"))
+                if not self.accept(r"\\"):
+                    break
         self.take(rf"\end{{{name}}}")
         if not rows or len({len(row.items) for row in rows}) != 1:
             raise Unread("rows of unequal length")
@@ -170,12 +159,10 @@ class _Parser(Formulas):
         return parts
 
     def _element(self) -> Node:
-        self._deeper()
         sides, relations = [self._sets()], []
         while self.text() in RELATIONS:
             relations.append(self.take().text)
             sides.append(self._sets())
-        self._depth -= 1
         if not relations:
             return sides[0] if self._in_tuple else _single(_point(sides[0]))
         return _relation(sides, relations)
