@@ -1,6 +1,6 @@
 r"""Compare two trees: the gold answer's shape decides how, and ``values`` compares formulas.
 
-Order counts in tuples, intervals, matrices and ratios, and in lists where the question says so, but
+Order counts in tuples, intervals and matrices, and in lists where the question says so, but
 not in sets and unions. A bare list is taken for the set or tuple that the gold answer asks for.
 """
 
@@ -38,8 +38,8 @@ from recipe.verify.maths.values import (
 _RULES = {
     "label": "_labels", "chain": "_chains", "word": "_words", "quantity": "_quantities",
     "numeral": "_numerals", "union": "_sets", "inter": "_sets", "minus": "_sets",
-    "relation": "_relations", "matrix": "_same_kind", "ratio": "_same_kind", "list": "_groups",
-    "set": "_groups", "tuple": "_groups",
+    "relation": "_relations", "matrix": "_same_kind", "list": "_groups", "set": "_groups",
+    "tuple": "_groups",
 }  # fmt: skip
 _GROUPED = ("list", "set", "tuple")
 _REALS = Node("sym", value=r"\mathbb{R}")
@@ -81,8 +81,6 @@ class Comparison:
         self.used_algebra = True
 
     def _values(self, gold: Node, other: Node) -> bool:
-        if {gold.kind, other.kind} & STRUCTURES:
-            return False
         left, right = exact(gold), exact(other)
         if left is not None and right is not None:
             return left == right or (self._may_round() and is_rounded(gold, other, left, right))
@@ -127,16 +125,14 @@ class Comparison:
 
     def _without_name(self, gold: Node, label: Node) -> Node | None:
         name, value = label.items
-        if name.kind == "word" and not q.may_drop_name(name.value, self.problem):
+        if name.kind == "word" and not q.may_say(name.value.split(), self.problem):
             return None
         self.ignored.append("name")
         if gold.kind in ("tuple", "matrix") and value.kind == "list":
             return None  # x = 1, 2 is not a pair
         if name.kind != "tuple":
-            is_point = (
-                label.value == r"\in"
-                and gold.kind in ("tuple", "list")
-                and (gold.kind == "list" or q.asks_for_point(self.problem))
+            is_point = label.value == r"\in" and (
+                gold.kind == "list" or q.asks_for_point(self.problem)
             )
             is_of_all = value.kind == "list" and named.asks_for_each(gold, self.problem)
             return None if is_of_all or (is_point and value.kind == "tuple") else value
@@ -146,8 +142,7 @@ class Comparison:
         arranged = named.arranged(Node("list", parts), gold, self.problem)
         if arranged is None:
             return None
-        items = tuple(item.items[1] for item in arranged.items)
-        return Node("list" if gold.kind == "list" else "tuple", items, value.value)
+        return Node("tuple", tuple(item.items[1] for item in arranged.items), value.value)
 
     def _chains(self, gold: Node, other: Node) -> bool:
         """Compare ``2 + 3 = 5``: all sides have one value."""
@@ -202,8 +197,6 @@ class Comparison:
 
     def _numerals(self, gold: Node, other: Node) -> bool:
         """Compare digits in a base; either may omit it, the gold answer if the problem names it."""
-        if gold.kind == other.kind:
-            return gold.value == other.value
         numeral, plain = (gold, other) if gold.kind == "numeral" else (other, gold)
         digits, base = numeral.value
         is_known = numeral is gold or q.asks_for_base(self.problem, digits, base)
@@ -211,9 +204,6 @@ class Comparison:
         return is_known and is_whole and exact(plain) == int(digits)
 
     def _sets(self, gold: Node, other: Node) -> bool:
-        if gold.kind == other.kind and len(gold.items) == len(other.items):
-            if gold.kind == "union" and self._unordered(gold.items, other.items):
-                return True
         names = [variables_of(node) for node in (gold, other)]
         if all(names) and names[0] != names[1]:
             return False
@@ -221,8 +211,6 @@ class Comparison:
         return same_set(gold, other)
 
     def _relations(self, gold: Node, other: Node) -> bool:
-        if _REALS in (gold, other):
-            return self._sets(gold, other)
         left, right = as_interval(gold), as_interval(other)
         if left is not None and right is not None:
             names = {name for _, name in (left, right) if name}
@@ -249,37 +237,30 @@ class Comparison:
             return is_one and all(self.equal(gold, item) for item in other.items)
         if gold.kind not in _GROUPED or other.kind not in _GROUPED:
             return _REALS in (gold, other) and self._sets(gold, other)
-        if gold.kind == "tuple" and other.kind == "list":
-            # y = 1, x = 2 is (2, 1)
+        if {gold.kind, other.kind} == {"list", "tuple"}:
+            # Brackets give an order, and y = 1, x = 2 is (2, 1).
             other = named.arranged(other, gold, self.problem) or Node("none")
-            is_set = other.value in ("or", "pm") or self._may_be_interval(gold, other)
+            if gold.kind == "list":
+                return other.value == "()" and self._ordered(gold, other)
+            is_set = other.value in ("or", "pm") or not self._is_told_pair(gold, other)
             return gold.value == "()" and not is_set and self._ordered(gold, other)
         if gold.kind == "list":
-            if other.kind != "tuple":
-                return self._list(gold, other)
-            # Brackets give numbers an order; ((1, 2), (3, 4)) is a list of points.
-            has_parts = any(item.kind in (*_GROUPED, "label") for item in other.items)
-            is_set = has_parts or not self.problem
-            return other.value == "()" and (self._list if is_set else self._ordered)(gold, other)
+            return self._list(gold, other)
         if gold.kind == "set":
             return other.kind in ("set", "list") and self._set(gold, other)
         if other.kind == "set":  # of one pair
             return self._is_point(gold) and self.equal(Node("set", (gold,)), other)
-        brackets = {gold.value, other.value}
-        is_vector = len(gold.items) > 2 and brackets <= {"()", "[]"}
-        return (len(brackets) == 1 or is_vector) and self._ordered(gold, other)
+        return gold.value == other.value and self._ordered(gold, other)
 
     def _is_point(self, gold: Node) -> bool:
         is_finite = gold.value == "()" and not any(map(is_infinite, gold.items))
         return is_finite and q.asks_for_point(self.problem)
 
-    def _may_be_interval(self, gold: Node, values: Node) -> bool:
-        """Return whether ``(1, 2)`` may be an interval, so that the list of its ends is another."""
-        if len(gold.items) != 2 or all(item.kind == "label" for item in values.items):
-            return False
-        is_interval = q.asks("interval", self.problem) or q.asks("values", self.problem)
-        is_pair = q.asks_for_point(self.problem) or named.asks_for_each(gold, self.problem)
-        return any(map(is_infinite, gold.items)) or (is_interval and not is_pair)
+    def _is_told_pair(self, gold: Node, values: Node) -> bool:
+        """Return whether ``(1, 2)`` cannot be an interval, which is not the list of its ends."""
+        are_named = all(item.kind == "label" for item in values.items)
+        is_pair = self._is_point(gold) or named.asks_for_each(gold, self.problem)
+        return len(gold.items) != 2 or are_named or is_pair
 
     def _list(self, gold: Node, other: Node) -> bool:
         # x = 1, y = 2 against 1, 2: the order tells which is which, and the names have an order
@@ -302,9 +283,7 @@ class Comparison:
             words = {str(node.value or "") for node in (gold, other)} - {"", "pm"}
             if len(words) > 1:
                 return False  # and, or
-        if len(gold.items) == len(other.items) and self._unordered(gold.items, other.items):
-            return True
-        return all(each.kind == "relation" for each in items) and self._sets(gold, other)
+        return len(gold.items) == len(other.items) and self._unordered(gold.items, other.items)
 
     def _ordered(self, gold: Node, other: Node) -> bool:
         if len(gold.items) != len(other.items):

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from recipe.verify.maths.lexer import FUNCTIONS, TEXT_POWER, Token
 from recipe.verify.maths.tree import Node, Number, Unread, decimal, num, whole
-from recipe.verify.maths.units import CURRENCY_SIGNS, NUMBERS, read_suffix
+from recipe.verify.maths.units import CURRENCY_SIGNS, read_suffix
 
 MAX_DEPTH = 20
 SEPARATORS = frozenset({",", ";", "and", "or"})
@@ -216,9 +216,6 @@ class Formulas:
             if token.kind == "num":
                 self._split_digit(token)
                 return token.text[0]
-            if token.kind == "run":
-                self._at -= 1
-                return str(self._first_letter().value)
             if token.kind not in ("sym", "word") and token.text not in ("+", "-", "*"):
                 raise Unread("no index")
             return token.text
@@ -246,16 +243,8 @@ class Formulas:
         return _CONSTANTS.get(letters[0], Node("sym", value=letters[0]))
 
     def _script(self) -> Node:
-        """Read what follows ``^``: braces, or one atom with its sign; numerals are taken whole."""
-        if self.text() == "{":
-            return self._group("{", "}")
-        if self.text() in ("-", "+"):
-            is_negative = self.take().text == "-"
-            if self.kind() not in ("num", "sym"):
-                raise Unread("no exponent")
-            node = self._atom()
-            return Node("neg", (node,)) if is_negative else node
-        return self._atom()
+        """Read what follows ``^``: braces, or one atom; numerals are taken whole."""
+        return self._group("{", "}") if self.text() == "{" else self._atom()
 
     def _argument(self) -> Node:
         r"""Read what a command such as ``\frac`` takes: a group, one digit, letter or command."""
@@ -454,11 +443,10 @@ def _words_of(tokens: list[Token]) -> list[str]:
 
 
 def _in_base(digits: Number, index: str) -> Node:
-    """Return the numeral of these digits in the base ``8``, ``(8)``, ``eight`` or ``base 8``."""
+    """Return the numeral of these digits in the base ``8``, ``(8)`` or ``base 8``."""
     if index.startswith("( ") and index.endswith(" )"):
         index = index[2:-2]
-    index = index.lower().removeprefix("base ")
-    base = NUMBERS[index] if index in NUMBERS else whole(index)
+    base = whole(index.lower().removeprefix("base "))
     if digits.value.numerator.bit_length() > _MAX_BITS:
         raise Unread("a numeral of too many digits")
     if not 2 <= base <= 36 or digits.decimals:

@@ -19,7 +19,6 @@ from typing import Literal
 # run: two or three letters side by side, a product or the name of a unit
 Kind = Literal["num", "sym", "run", "word", "op", "other"]
 _MAX_DEPTH = 6  # \text inside \text
-_MAX_GLUE = 40  # characters of a text between two members
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +45,6 @@ SHORT_WORDS = frozenset(
     "yes no odd one two six ten and or not nor xor all any few mod per but for the of is at to iff "
     "if are non".split()
 )
-_UNIT_LETTERS = frozenset("mgshlLNJWVAKCF")
 # Letters of other scripts make words: Cyrillic, accented Latin, kana, Chinese, Hangul.
 _FOREIGN = (
     "\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u024f\u0400-\u04ff\u3041-\u30ff\u4e00-\u9fff\uac00-\ud7a3"
@@ -197,15 +195,14 @@ class _Lexer:
         elif name in ("mathrm", "operatorname") and stripped in FUNCTIONS:
             self._command(f"\\{stripped}")
         elif is_letter and name not in _TEXTS:
-            # \mathrm{m} may be the metre, \mathbf{x} and \mathrm{e} are x and e
-            self._put("run" if name == "mathrm" and stripped in _UNIT_LETTERS else "sym", stripped)
+            self._put("sym", stripped)
         elif stripped == "." and not self._text[self._at :].strip(" $}"):
             pass
         elif any(char.isalnum() for char in stripped) or stripped.strip("\\") in ("$", "%"):
             is_words = len(stripped) > 1 and stripped.isalpha()  # \mathbf{no}
             self._content(content, in_text=name in _TEXTS or is_words)
         else:
-            self._put("word" if name in _TEXTS and stripped == "/" else "other", stripped)
+            self._put("other", stripped)
 
     def _content(self, content: str, *, in_text: bool) -> None:
         if in_text:  # it has no lists: its commas separate thousands
@@ -268,7 +265,5 @@ class _Lexer:
             self._put("op", TEXT_POWER if text == "^" and self._in_text else text)
 
     def _parts_members(self) -> bool:
-        if len(self._text) < _MAX_GLUE and self._text.strip() in (",", ", and", ", or"):
-            return True
         is_after = bool(self._out) and self._out[-1].kind == "num"
         return is_after and self._text[self._at : self._at + 1].isspace()

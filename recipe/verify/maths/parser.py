@@ -168,28 +168,16 @@ class _Parser(Formulas):
         return _relation(sides, relations)
 
     def _sets(self) -> Node:
-        node = self._ratio()
+        node = self._side()
         while self.text() in (r"\cup", r"\cap", r"\setminus"):
             kind = {r"\cup": "union", r"\cap": "inter", r"\setminus": "minus"}[self.take().text]
-            right = self._ratio()
-            same = node.items if node.kind == kind == "union" else (node,)
-            node = Node(kind, (*same, right))
+            node = Node(kind, (node, self._side()))
         return node
-
-    def _ratio(self) -> Node:
-        parts = [self._side()]
-        while self.accept(":") or (self.text() == "word:to" and self.take()):
-            parts.append(self._side())
-        if len(parts) > 1 and parts[0].kind == "word":
-            raise Unread("a word and its value")
-        return Node("ratio", tuple(parts)) if len(parts) > 1 else parts[0]
 
     def _side(self) -> Node:
         words = self._words()
         if words is not None:
             return words
-        is_signed = self.text() in ("-", "+") and self._currency(1) != ""
-        is_negative = is_signed and self.take().text == "-"
         currency = self._currency()
         self._at += bool(currency)
         node = self._sum()
@@ -199,14 +187,15 @@ class _Parser(Formulas):
             if suffix is not None and (is_product or suffix.unit != (("degree", 1),)):
                 raise Unread("an angle with another unit")
             node, suffix = plain, read_suffix([r"\degree"])
-        if currency:
-            suffix = _in_currency(currency, suffix)
-        return _quantity(Node("neg", (node,)) if is_negative else node, suffix)
+        if currency and suffix is not None:
+            raise Unread("two units")
+        suffix = read_suffix([currency]) if currency else suffix
+        return _quantity(node, suffix)
 
-    def _currency(self, ahead: int = 0) -> str:
+    def _currency(self) -> str:
         r"""Return the unit of ``\$`` or ``₹`` before a number, else nothing."""
-        token = self.peek(ahead)
-        is_sign = token is not None and token.kind == "op" and self.kind(ahead + 1) != ""
+        token = self.peek()
+        is_sign = token is not None and token.kind == "op" and self.kind(1) != ""
         return CURRENCY_SIGNS.get(token.text, "") if token and is_sign else ""
 
     def _words(self) -> Node | None:
@@ -253,17 +242,6 @@ def spliced(parts: list[Node] | tuple[Node, ...]) -> tuple[Node, ...]:
     return tuple(
         item for part in parts for item in (part.items if part.kind == "list" else (part,))
     )
-
-
-def _in_currency(currency: str, suffix: Suffix | None) -> Suffix:
-    r"""Return the suffix of ``\$5`` or ``\$5 million``."""
-    unit = read_suffix([currency])
-    assert unit is not None
-    if suffix is None:
-        return unit
-    if suffix.unit not in ((), unit.unit) or suffix.noun:
-        raise Unread("two units")
-    return replace(unit, scale=suffix.scale)
 
 
 def _quantity(node: Node, suffix: Suffix | None) -> Node:
@@ -320,12 +298,9 @@ def _relation(sides: list[Node], relations: list[str]) -> Node:
     is_set = sides[-1].kind in ("tuple", "set", "union", "inter", "minus", "sym")
     if relations == [r"\in"] and is_name(sides[0]) and is_set:
         return Node("label", (sides[0], _single(sides[1])), r"\in")
-    if r"\in" in relations or any(map(has_sign_pair, sides)):
+    no_sides = any(side.kind in ("list", "relation", "label", "word") for side in sides)
+    if no_sides or r"\in" in relations or any(map(has_sign_pair, sides)) or len(sides) > 3:
         raise Unread("a relation of no known form")
-    if any(side.kind in ("list", "relation", "label", "word") for side in sides):
-        raise Unread("a relation between lists")
-    if len(sides) > 3:
-        raise Unread("a chain of more than three")
     return Node("relation", tuple(sides), tuple(relations))
 
 

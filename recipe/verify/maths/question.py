@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import re
 from collections.abc import Sequence
 
@@ -28,7 +29,6 @@ _PATTERNS = {
     r"|\b(?:vertex|midpoint|cent(?:er|re|roid)|focus|pairs?(?! of functions)|vector)\b"
     r"|\bwhere\b[^.?]{0,80}\b(?:intersect|meet|cross)",
     "interval": r"interval|inequalit|\bdomain\b|\brange\b|<|>|\\[lg]eq?\b",
-    "values": r"\bvalues? (?:of|for)\b|\bfor (?:which|what)\b",
     "equation": r"equation|relation|\b(?:line|curve|graph|locus|tangent|plane|circle|parabola"
     r"|asymptote)",
     "solved": r"in terms of|\bas an? |\bsolved? (?:.{0,80} )?for\b|\bform\b|\binvers",
@@ -144,16 +144,11 @@ def _is_told(word: str, problem: str) -> bool:
 
 
 def may_say(words: Sequence[str], problem: str) -> bool:
-    """Return whether words before a value only say what it is: ``There are``, ``Total``."""
+    """Return whether words before a value only say what it is: ``There are``, ``Area =``."""
     return all(
-        word.lower() in _SAID or (is_plain_noun(word) and _is_told(word, problem)) for word in words
-    )
-
-
-def may_drop_name(name: str, problem: str) -> bool:
-    """Return whether words left of ``=`` name what the problem asks for."""
-    return not problem or all(
-        word.lower() in _SAID or _is_told(word, problem) for word in name.split()
+        word.lower() in _SAID
+        or ((is_plain_noun(word) or word.lower() == "remainder") and _is_told(word, problem))
+        for word in words
     )
 
 
@@ -246,11 +241,9 @@ def may_drop_unit(unit: Unit, problem: str, *, has_pi: bool = False) -> bool:
 
 
 def _has_power(name: str, power: int, unit: Unit, problem: str) -> bool:
-    if kind_of(name) != "length" or len(unit) > 1:
-        return abs(power) < 2 or len(unit) > 1
-    if asks("area", problem) or asks("volume", problem):
-        return power == (2 if asks("area", problem) else 3)
-    return power == 1
+    asked = [n for n, what in ((2, "area"), (3, "volume")) if asks(what, problem)]
+    is_length = kind_of(name) == "length"
+    return len(unit) > 1 or abs(power) == (asked[0] if asked and is_length else 1)
 
 
 def _is_mentioned(name: str, problem: str, *, has_pi: bool) -> bool:
@@ -263,19 +256,13 @@ def _is_mentioned(name: str, problem: str, *, has_pi: bool) -> bool:
 
 
 @functools.lru_cache(maxsize=256)
-def _after_how_many(problem: str) -> tuple[str, ...]:
-    """Return the words after the question's last ``how many``, or the problem's."""
+def _asked_words(problem: str) -> tuple[str, ...]:
+    """Return the noun after the question's, or problem's, last ``how many``; empty without one."""
     for text in (question(problem), problem[-MAX_CHARS:]):
         if asked := list(_ASKED.finditer(_with_plain_units(_without_possessives(text)))):
-            return tuple(asked[-1][1].split())
+            words = asked[-1][1].split()
+            return tuple(itertools.takewhile(lambda word: word.lower() not in _CUT, words))
     return ()
-
-
-def _asked_words(problem: str) -> tuple[str, ...]:
-    """Return the noun after the last ``how many`` with its adjectives; empty without one."""
-    words = _after_how_many(problem)
-    cut = next((n for n, word in enumerate(words) if word.lower() in _CUT), len(words))
-    return words[:cut]
 
 
 def _asked_unit(problem: str) -> Unit:

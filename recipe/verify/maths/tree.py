@@ -13,7 +13,7 @@ from recipe.verify.maths.units import Suffix, is_noun
 
 _FUNCTION_NAMES = frozenset("fghpquFGHPQ")
 STRUCTURES = frozenset(
-    "list tuple set union inter minus matrix ratio relation label quantity word numeral".split()
+    "list tuple set union inter minus matrix relation label quantity word numeral".split()
 )
 _IN_NAMES = frozenset({"of", "the", "remainder"})  # Number of apples
 _MAX_BITS = 40_000  # of an exact numerator or denominator
@@ -34,8 +34,8 @@ class Node:
 
     Attributes:
         kind: ``num sym const add sub neg mul div pow root log fn fact abs floor ceil binom degree
-            sum prod pm mp`` for a formula; ``list tuple interval set union inter minus matrix
-            ratio relation label quantity numeral residue word`` for what holds formulas.
+            pm mp`` for a formula; ``list tuple set union inter minus matrix relation label
+            quantity numeral word`` for what holds formulas.
         items: Its parts.
         value: What is not a part: a number, a name, brackets, relations, a suffix.
     """
@@ -125,13 +125,11 @@ def with_sign(node: Node, sign: int) -> Node:
 
 
 def folded(node: Node) -> str:
-    """Return a word without its case; one letter keeps it. The empty set is ``no solution``."""
+    """Return a word without its case; one letter keeps it."""
     if node.kind == "word":
         text = node.value.strip(" .!'\"")
         text = text if len(text) == 1 else text.casefold().replace("-", " ")
         return "no solution" if _NO_SOLUTION.fullmatch(text) else text
-    if node == Node("set"):
-        return "no solution"
     if node.kind == "sym" and len(node.value) == 1:
         return node.value
     if node.kind == "mul":  # AB, ABC: points, or letters of a word
