@@ -23,7 +23,7 @@ from recipe.verify.maths.tree import (
     names_in,
     num,
     parted,
-    pointed,
+    turned,
 )
 from recipe.verify.maths.units import Suffix
 from recipe.verify.maths.values import (
@@ -220,14 +220,10 @@ class Comparison:
         is_solved = left is not None or right is not None  # x < 5 is, 2x < 10 is not
         if gold.kind == other.kind == "relation" and len(gold.items) == len(other.items) == 2:
             self._go_on()
-            (sides, kind), (sides_of_other, other_kind) = pointed(gold), pointed(other)
-            have_names = names_in(*sides) and names_in(*sides_of_other)
-            return (
-                bool(have_names)
-                and not is_solved
-                and kind == other_kind
-                and same_relation(sides, sides_of_other, may_flip=kind in ("=", r"\ne"))
-            )
+            gold, other = turned(gold), turned(other)
+            is_one = bool(names_in(gold) and names_in(other)) and gold.value == other.value
+            may_flip = gold.value in (("=",), (r"\ne",))
+            return is_one and not is_solved and same_relation(gold, other, may_flip=may_flip)
         return bool({gold.kind, other.kind} & {"list", "union"}) and self._sets(gold, other)
 
     def _groups(self, gold: Node, other: Node) -> bool:

@@ -26,13 +26,13 @@ from recipe.verify.maths.tree import (
     is_infinite,
     names_in,
     num,
+    turned,
 )
 
 _WAVES = frozenset("sin cos tan cot sec csc".split())
 _MIN_DECIMALS = 5  # a gold answer with as many may be a rounding of anything
 _GROUPS = {"add": "sum", "sub": "sum", "neg": "sum", "mul": "product", "div": "product"}
 _NEUTRAL = {"sum": "0", "product": "1"}
-_TURNED = {">": "<", r"\ge": r"\le"}
 
 _CALLED = (  # functions and commands, as a text without marks writes them
     r"(?:sqrt|(?:arc)?(?:sin|cos|tan)|cot|sec|csc|log|ln|exp"
@@ -77,8 +77,7 @@ def key(node: Node) -> str:
     if node.kind == "num":
         value = node.value.value
         return str(value) if value.numerator.bit_length() < 4000 else repr(node)
-    if node.kind == "relation" and set(node.value) <= {*_TURNED}:
-        node = Node("relation", node.items[::-1], tuple(map(_TURNED.get, reversed(node.value))))
+    node = turned(node) if node.kind == "relation" else node
     items = f"({','.join(map(key, node.items))})" if node.items else ""
     return f"{node.kind}:{node.value or ''}{items}"
 

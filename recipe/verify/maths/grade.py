@@ -51,7 +51,9 @@ def quick_verdict(
     if changes_value(response, *box.place, problem) or has_other(response, *box.place, box.text):
         return Verdict(0.0, "malformed", box.text)
     try:
-        return _quick_verdict(gold, box.text, problem)
+        return _judged(gold, box.text, Comparison(problem=problem, is_quick=True))
+    except NeedsAlgebra:
+        return None
     except Exception:  # noqa: BLE001 - a fault of the reader must end no run: the worker says "error"
         return None
 
@@ -65,12 +67,9 @@ def grade_maths(
     ``error`` means that the gold answer is empty.
     """
     verdict = quick_verdict(response, answer, is_truncated, problem)
-    if verdict is not None:
-        return verdict
-    extracted = last_box(response).text
-    gold = read(_gold_text(answer))
-    right = read_answer(extracted, gold, problem)
-    verdict = _compared(gold, right, extracted, Comparison(problem=problem))
+    if verdict is None:
+        extracted = last_box(response).text
+        verdict = _judged(_gold_text(answer), extracted, Comparison(problem=problem))
     return verdict or _verdict(False, extracted, "text")
 
 
@@ -120,24 +119,21 @@ def _basis(comparison: Comparison) -> Basis:
     return "text" if comparison.used_words else "number"
 
 
-def _quick_verdict(gold: str, candidate: str, problem: str) -> Verdict | None:
-    """Compare two answers as written; ``None`` unless exact arithmetic decides."""
+def _judged(gold: str, candidate: str, comparison: Comparison) -> Verdict | None:
+    """Compare two answers as written; ``None`` where that cannot be decided, or not quickly."""
     if candidate == gold:
         return _verdict(True, candidate, "text")
     if _INTEGER.fullmatch(gold) and _INTEGER.fullmatch(candidate):
         return _verdict(int(gold) == int(candidate), candidate, "number")
     if len(candidate) > MAX_ANSWER_CHARS:
         return _verdict(False, candidate, "text")
-    if max(len(gold), len(candidate)) > _MAX_QUICK_CHARS:
+    if comparison.is_quick and max(len(gold), len(candidate)) > _MAX_QUICK_CHARS:
         return None
-    try:
-        left = read(gold)
-        right = read_answer(candidate, left, problem)
-        if not left.trees or not right.trees:
-            return _verdict(left.text == right.text, candidate, "text")
-        return _compared(left, right, candidate, Comparison(problem=problem, is_quick=True))
-    except NeedsAlgebra:
-        return None
+    left = read(gold)
+    right = read_answer(candidate, left, comparison.problem)
+    if not left.trees or not right.trees:
+        return _verdict(left.text == right.text, candidate, "text")
+    return _compared(left, right, candidate, comparison)
 
 
 def _gold_text(answer: str) -> str:

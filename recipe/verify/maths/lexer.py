@@ -207,15 +207,7 @@ class _Lexer:
     def _content(self, content: str, *, in_text: bool) -> None:
         if in_text:  # it has no lists: its commas separate thousands
             content = _GROUPED.sub(r"\1\2", content)
-        parts = _DOLLAR.split(content)
-        parts = parts if in_text and len(parts) % 2 else [content]
-        inner = [
-            token
-            for number, part in enumerate(parts)  # formulas are between pairs of dollars
-            for token in _Lexer(
-                part, in_text=in_text and number % 2 == 0, depth=self._depth + 1
-            ).run()
-        ]
+        inner = _Lexer(content, in_text=in_text, depth=self._depth + 1).run()
         if not in_text:
             inner = [Token("op", "{"), *inner, Token("op", "}")]
         if inner:

@@ -21,7 +21,6 @@ _INFIX = re.compile(
     r"(?<!\\)\{((?:[^{}\\]|\\[^{}]|\{[^{}]*\})*?)\\(over|choose)(?![A-Za-z])"
     r"([^{}]*(?:\{[^{}]*\}[^{}]*)*)(?<!\\)\}"
 )
-_THOUSANDS = re.compile(r"[1-9][0-9]{0,2},[0-9]{3}(?![0-9])")
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,10 +87,8 @@ def _trees(found: list[Token], *, has_unit_letters: bool = False) -> tuple[Node,
     # What a command that is not known does with its braces is not known either: {7 \over 4}.
     if any(token.kind == "other" and token.text.startswith("\\") for token in found):
         return ()
-    text = "".join(" " * token.is_spaced + token.text for token in found)
-    may_be_list = _THOUSANDS.search(text)
     trees: dict[Node, None] = {}
-    for joins_thousands in (True, False) if may_be_list else (True,):
+    for joins_thousands in (True, False):
         try:
             tree = parse(found, joins_thousands=joins_thousands, has_unit_letters=has_unit_letters)
         except (Unread, RecursionError):

@@ -12,13 +12,20 @@ from fractions import Fraction
 from itertools import pairwise
 
 from recipe.verify.maths.numeric import approximate
-from recipe.verify.maths.tree import STRUCTURES, Node, NoValue, exact, infinity_sign, names_in
+from recipe.verify.maths.tree import (
+    STRUCTURES,
+    Node,
+    NoValue,
+    exact,
+    infinity_sign,
+    names_in,
+    turned,
+)
 
 _PLACES = 100  # decimals of an end that is no rational number
 _INFINITY = Node("const", value="inf")
 _MINUS_INFINITY = Node("neg", (_INFINITY,))
 _REALS = Node("sym", value=r"\mathbb{R}")
-_FLIPPED = {"<": ">", ">": "<", r"\le": r"\ge", r"\ge": r"\le"}
 _GROUPS = ("union", "inter", "minus", "list")
 
 
@@ -26,13 +33,9 @@ def as_interval(node: Node) -> tuple[Node, str] | None:
     """Return an inequality as an interval and the name of its variable; an interval as it is."""
     if node.kind == "tuple" and len(node.items) == 2:
         return node, ""
-    kinds = node.value if node.kind == "relation" else ()
-    if not kinds or not set(kinds) <= {*_FLIPPED}:
-        return None
-    items = node.items
-    if all(kind in (">", r"\ge") for kind in kinds):
-        items, kinds = items[::-1], tuple(_FLIPPED[kind] for kind in reversed(kinds))
-    if not set(kinds) <= {"<", r"\le"}:
+    node = turned(node) if node.kind == "relation" else node
+    items, kinds = node.items, node.value
+    if node.kind != "relation" or not set(kinds) <= {"<", r"\le"}:
         return None
     if len(items) == 2:  # x < 5 and 5 < x
         is_below = items[0].kind == "sym"

@@ -18,6 +18,7 @@ STRUCTURES = frozenset(
 _IN_NAMES = frozenset({"of", "the", "remainder"})  # Number of apples
 _MAX_BITS = 40_000  # of an exact numerator or denominator
 _MAX_FACTORIAL = 3000
+_TURNED = {">": "<", r"\ge": r"\le"}
 _MAX_DIGITS = 4300  # Python reads no more
 
 
@@ -155,12 +156,12 @@ def infinity_sign(node: Node) -> int:
     return int(node.kind == "const" and node.value == "inf")
 
 
-def pointed(relation: Node) -> tuple[tuple[Node, Node], str]:
-    r"""Return the two sides and ``=``, ``\ne``, ``>`` or ``\ge``."""
-    (left, right), [kind] = relation.items, relation.value
-    if kind in ("<", r"\le"):
-        return (right, left), {"<": ">", r"\le": r"\ge"}[kind]
-    return (left, right), kind
+def turned(relation: Node) -> Node:
+    """Return ``3 > x`` as ``x < 3``; other relations as they are."""
+    if not set(relation.value) <= {*_TURNED}:
+        return relation
+    kinds = tuple(map(_TURNED.get, reversed(relation.value)))
+    return Node("relation", relation.items[::-1], kinds)
 
 
 class NoValue(Exception):

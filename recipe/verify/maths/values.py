@@ -159,18 +159,18 @@ def _constants(node: Node) -> Iterator[Node]:
         yield from _constants(item)
 
 
-def same_relation(gold: tuple[Node, Node], other: tuple[Node, Node], *, may_flip: bool) -> bool:
+def same_relation(gold: Node, other: Node, *, may_flip: bool) -> bool:
     """Return whether two differences agree up to a factor, which is positive unless ``may_flip``.
 
     Args:
-        gold: The two sides.
-        other: Those of the answer.
+        gold: A relation of two sides.
+        other: That of the answer.
         may_flip: The relation is symmetric.
 
     Raises:
         NoValue: That cannot be told.
     """
-    left, right = Node("sub", gold), Node("sub", other)
+    left, right = Node("sub", gold.items), Node("sub", other.items)
     if names_in(left) != names_in(right) or _branches_alone(left, right):
         return False
     return _differ_by_factor(left, right, may_flip=may_flip)
