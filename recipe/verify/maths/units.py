@@ -27,11 +27,9 @@ NUMBERS = {word: value for value, word in enumerate(_DATA["ones"].split())} | {
     word: 10 * value for value, word in enumerate(_DATA["tens"].split(), start=2)
 }
 _SCALES: dict[str, int] = _DATA["scales"]
-_PARTS: dict[str, int] = _DATA["parts"]
-_PARTS |= {("halves" if word == "half" else f"{word}s"): value for word, value in _PARTS.items()}
 # Words that change what a value says, count or compare; never part of a counted noun.
 _NO_NOUNS = {word for line in _DATA["no_nouns"] for word in line.split()}.union(
-    NUMBERS, _SCALES, _PARTS, _POWER_WORDS, _BEFORE_UNIT
+    NUMBERS, _SCALES, _DATA["parts"].split(), _POWER_WORDS, _BEFORE_UNIT
 )
 _CHANGING = re.compile(  # tripled, daily, tenfold, octuples
     r"(?:[a-z]{2}(?<!e)ed|[a-z]{3}ly|(?:[a-z]fold|uple|uplet|illion|th)s?)(?![a-z])"
