@@ -29,7 +29,6 @@ from recipe.verify.maths.units import Suffix
 from recipe.verify.maths.values import (
     NeedsAlgebra,
     is_rounded,
-    rounds_constant,
     same_relation,
     same_value,
 )
@@ -83,14 +82,12 @@ class Comparison:
     def _values(self, gold: Node, other: Node) -> bool:
         left, right = exact(gold), exact(other)
         if left is not None and right is not None:
-            return left == right or (self._may_round() and is_rounded(gold, other, left, right))
+            return left == right or (self._may_round() and is_rounded(gold, other))
         if is_infinite(gold) or is_infinite(other):
             return infinity_sign(gold) == infinity_sign(other) != 0
         self._go_on()
-        if {left, right} != {None} and not names_in(gold, other) and self._may_round():
-            rounded = rounds_constant(gold, other)
-            if rounded is not None:
-                return rounded
+        if not names_in(gold, other) and self._may_round() and is_rounded(gold, other):
+            return True
         return same_value(gold, other)
 
     def _may_round(self) -> bool:

@@ -9,7 +9,6 @@ longer than the gold answer. So padding (``123*456 + 1 - 1``) does not help.
 from __future__ import annotations
 
 import functools
-import math
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -76,7 +75,8 @@ def key(node: Node) -> str:
         return key(node.items[0])
     if node.kind == "num":
         value = node.value.value
-        return str(value) if value.numerator.bit_length() < 4000 else repr(node)
+        bottom = f"/{value.denominator:x}" if value.denominator > 1 else ""
+        return f"{value.numerator:x}{bottom}"  # str() refuses more than 4300 digits
     node = turned(node) if node.kind == "relation" else node
     items = f"({','.join(map(key, node.items))})" if node.items else ""
     return f"{node.kind}:{node.value or ''}{items}"
@@ -274,11 +274,10 @@ def _size(node: Node) -> int:
 
 
 def _is_numeral(node: Node) -> bool:
+    """Tell whether it is a number or a fraction in lowest terms, with a sign or not."""
     node = node.items[0] if node.kind == "neg" else node
-    if node.kind != "div":
-        return node.kind == "num"
-    parts = [part.items[0] if part.kind == "neg" else part for part in node.items]
-    if any(part.kind != "num" for part in parts):
+    value = exact(node)
+    if value is None:
         return False
-    top, bottom = (part.value.value for part in parts)
-    return top.denominator == bottom.denominator == 1 == math.gcd(int(top), int(bottom))
+    fraction = Node("div", (num(value.numerator), num(value.denominator)))
+    return key(node) in {key(num(value)), key(fraction)}

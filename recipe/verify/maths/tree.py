@@ -172,7 +172,7 @@ def exact(node: Node) -> Fraction | None:
     """Return the value of a rational constant; ``None`` for what is not one, or is too large."""
     try:
         return _exact(node)
-    except (NoValue, RecursionError):
+    except (NoValue, RecursionError, ZeroDivisionError):
         return None
 
 
@@ -200,9 +200,7 @@ def _factorial(value: int) -> int:
 
 
 def _exact_power(base: Fraction, exponent: Fraction) -> Fraction:
-    if exponent.denominator != 1:
-        raise NoValue
-    if base == 0 and exponent <= 0:
+    if exponent.denominator != 1 or base == exponent == 0:
         raise NoValue
     power = int(exponent)
     size = max(base.numerator.bit_length(), base.denominator.bit_length())
@@ -211,12 +209,6 @@ def _exact_power(base: Fraction, exponent: Fraction) -> Fraction:
     if base in (1, -1):
         power %= 2
     return base**power
-
-
-def _exact_quotient(top: Fraction, bottom: Fraction) -> Fraction:
-    if bottom == 0:
-        raise NoValue
-    return top / bottom
 
 
 def _exact_binom(n: Fraction, k: Fraction) -> Fraction:
@@ -230,7 +222,7 @@ EXACT: dict[str, Any] = {
     "sub": lambda a, b: a - b,
     "neg": lambda a: -a,
     "mul": lambda a, b: a * b,
-    "div": _exact_quotient,
+    "div": lambda a, b: a / b,
     "pow": _exact_power,
     "binom": _exact_binom,
     "abs": abs,

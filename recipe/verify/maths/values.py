@@ -19,7 +19,7 @@ from fractions import Fraction
 from typing import Any
 
 from recipe.verify.maths.numeric import agree, approximate, evaluate, is_real
-from recipe.verify.maths.tree import Node, NoValue, decimals, exact, is_infinite, names_in
+from recipe.verify.maths.tree import Node, NoValue, decimals, exact, names_in
 
 _MIN_POINTS = 4
 _SCALES = (0, -6, -2, 2, 4, 9, 20, 60, 300)  # powers of ten
@@ -214,28 +214,27 @@ def _renamed(node: Node, prefix: str) -> Node:
     return Node(node.kind, tuple(_renamed(item, prefix) for item in node.items), node.value)
 
 
-def is_rounded(gold: Node, other: Node, left: Fraction, right: Fraction) -> bool:
-    """Return whether one of two numbers is written as a decimal that rounds the other.
+def is_rounded(gold: Node, other: Node) -> bool:
+    """Return whether one of two constants is written as a decimal that rounds the other.
 
     An answer that ends, 12.345671, says more than a gold answer that is rounded.
+
+    Raises:
+        NoValue: One has no real value.
     """
-    is_near = decimals(other) >= _ROUNDED_DIGITS - 1
-    is_near = is_near and abs(left - right) <= _TOLERANCE * min(1, abs(left))
-    if _rounds_to(left, other, right) and (is_near or _never_ends(left)):
-        return True
-    return _never_ends(right) and _rounds_to(right, gold, left)
-
-
-def rounds_constant(gold: Node, other: Node) -> bool | None:
-    r"""Compare a constant such as ``\sqrt 2`` with a decimal; ``None`` without such a pair."""
-    node, constant = (gold, other) if exact(gold) is not None else (other, gold)
-    value = exact(node)
-    if value is None or not _may_round(node, value) or is_infinite(constant):
-        return None
-    try:
-        return _rounds_to(approximate(constant, decimals(node) + 30), node, value)
-    except NoValue:
-        return False
+    for node, constant in ((other, gold), (gold, other)):
+        decimal, value = exact(node), exact(constant)
+        if decimal is None or not _may_round(node, decimal):
+            continue
+        if value is None:
+            value, is_inexact = approximate(constant, decimals(node) + 30), True
+        else:
+            is_near = abs(value - decimal) <= _TOLERANCE * min(1, abs(value))
+            is_near = is_near and node is other and decimals(other) >= _ROUNDED_DIGITS - 1
+            is_inexact = is_near or _never_ends(value)
+        if is_inexact and _rounds_to(value, node, decimal):
+            return True
+    return False
 
 
 def _never_ends(value: Fraction) -> bool:
@@ -254,8 +253,6 @@ def _may_round(node: Node, decimal: Fraction) -> bool:
 
 def _rounds_to(value: Fraction, node: Node, decimal: Fraction) -> bool:
     """Return whether ``node``, a decimal of six digits or more, is ``value`` rounded or cut."""
-    if not _may_round(node, decimal):
-        return False
     unit = Fraction(1, 10 ** decimals(node))
     nearest = round(value / unit)
     if abs(value / unit - nearest) < _EXACT:
