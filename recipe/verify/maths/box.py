@@ -195,10 +195,6 @@ def _is_part_of_number(response: str, start: int, end: int, inside: str, problem
     return _DIGIT.match(response, end) is not None
 
 
-def _is_in_formula(response: str, start: int) -> bool:
-    return len(_DOLLARS.findall(response[:start].rpartition("\n\n")[2])) % 2 == 1
-
-
 def _say_the_same(side: str, inside: str) -> bool:
     r"""Return whether the text beside a box repeats its value: ``\$18``, ``18\,``, ``(18.00)``."""
     side = side.strip(" ($\\~")
@@ -218,7 +214,8 @@ def _before(response: str, start: int) -> str:
     if mark is not None and re.fullmatch(_PROSE, mark[0]) is None:
         inside = text[mark.end() :]
         # else it ends the formula before
-        is_formula = not mark[0].startswith("$") or _is_in_formula(response, start)
+        dollars = _DOLLARS.findall(response[:start].rpartition("\n\n")[2])
+        is_formula = not mark[0].startswith("$") or len(dollars) % 2 == 1
         if is_formula and (inside.strip() or re.match(_RELATION, mark[0])):
             return "" if _WORD.search(inside) or "\n" in inside.lstrip() else inside
         text = text[: mark.start()] if is_formula else inside

@@ -14,12 +14,12 @@ from recipe.verify.maths import named
 from recipe.verify.maths import question as q
 from recipe.verify.maths.sets import as_interval, same_set, variables_of
 from recipe.verify.maths.tree import (
+    REALS,
     STRUCTURES,
     Node,
     exact,
     folded,
     infinity_sign,
-    is_infinite,
     names_in,
     num,
     parted,
@@ -41,7 +41,6 @@ _RULES = {
     "tuple": "_groups",
 }  # fmt: skip
 _GROUPED = ("list", "set", "tuple")
-_REALS = Node("sym", value=r"\mathbb{R}")
 _ARTICLE = re.compile(r"\A(?:an?|the) (?=[a-z]{3})")
 _PI = Node("const", value="pi")
 
@@ -83,8 +82,9 @@ class Comparison:
         left, right = exact(gold), exact(other)
         if left is not None and right is not None:
             return left == right or (self._may_round() and is_rounded(gold, other))
-        if is_infinite(gold) or is_infinite(other):
-            return infinity_sign(gold) == infinity_sign(other) != 0
+        signs = infinity_sign(gold), infinity_sign(other)
+        if any(signs):
+            return signs[0] == signs[1]
         self._go_on()
         if not names_in(gold, other) and self._may_round() and is_rounded(gold, other):
             return True
@@ -224,12 +224,12 @@ class Comparison:
         return bool({gold.kind, other.kind} & {"list", "union"}) and self._sets(gold, other)
 
     def _groups(self, gold: Node, other: Node) -> bool:
-        if other.kind == "list" and gold.kind not in _GROUPED and gold != _REALS:
+        if other.kind == "list" and gold.kind not in _GROUPED and gold != REALS:
             names = {item.items[0] for item in other.items if item.kind == "label"}
             is_one = len(names) < 2 and other.value != "and"  # 3/2 or 1.5
             return is_one and all(self.equal(gold, item) for item in other.items)
         if gold.kind not in _GROUPED or other.kind not in _GROUPED:
-            return _REALS in (gold, other) and self._sets(gold, other)
+            return REALS in (gold, other) and self._sets(gold, other)
         if {gold.kind, other.kind} == {"list", "tuple"}:
             # Brackets give an order, and y = 1, x = 2 is (2, 1).
             other = named.arranged(other, gold, self.problem) or Node("none")
@@ -246,7 +246,7 @@ class Comparison:
         return gold.value == other.value and self._ordered(gold, other)
 
     def _is_point(self, gold: Node) -> bool:
-        is_finite = gold.value == "()" and not any(map(is_infinite, gold.items))
+        is_finite = gold.value == "()" and not any(map(infinity_sign, gold.items))
         return is_finite and q.asks_for_point(self.problem)
 
     def _is_told_pair(self, gold: Node, values: Node) -> bool:

@@ -22,7 +22,7 @@ from recipe.verify.maths.tree import (
     NoValue,
     decimals,
     exact,
-    is_infinite,
+    infinity_sign,
     names_in,
     num,
     turned,
@@ -257,13 +257,15 @@ def _values(node: Node) -> Iterator[Node]:
         yield from _values(node.items[-1])
     elif node.kind == "relation":
         if any(each.kind == "sym" for each in node.items):
-            yield from (each for each in node.items if not names_in(each) and not is_infinite(each))
+            yield from (
+                each for each in node.items if not names_in(each) and not infinity_sign(each)
+            )
         else:
             yield from node.items
     elif node.kind in STRUCTURES | {"chain"}:
         for item in node.items:
             yield from _values(item)
-    elif not is_infinite(node) and not str(node.value).startswith(r"\mathbb"):
+    elif not infinity_sign(node) and not str(node.value).startswith(r"\mathbb"):
         yield node
 
 

@@ -245,17 +245,15 @@ class _Lexer:
             self._put("word" if len(text) > 3 or lower in SHORT_WORDS else "run", text)
 
     def _op(self, text: str) -> None:
+        is_after = bool(self._out) and self._out[-1].kind == "num"
+        is_between = is_after and self._text[self._at : self._at + 1].isspace()  # members
         if text == "$":
             if not self._drops_dollars:
                 self._put("op", r"\$")
         elif text == ".":
             if not self._in_text and self._text[self._at :].strip(" $}"):
                 self._put("other", text)
-        elif self._in_text and (text == "!" or (text == "," and not self._parts_members())):
+        elif self._in_text and (text == "!" or (text == "," and not is_between)):
             self._put("other", text)
         else:
             self._put("op", TEXT_POWER if text == "^" and self._in_text else text)
-
-    def _parts_members(self) -> bool:
-        is_after = bool(self._out) and self._out[-1].kind == "num"
-        return is_after and self._text[self._at : self._at + 1].isspace()

@@ -33,7 +33,7 @@ class Evaluation:
         self.digits = digits
         self.point = point
         self.sizes: list[float] = []  # log10 of the sizes of all terms
-        self.scale: Any = None  # the largest term
+        self.scale: Any = 0  # the largest term
 
     def log10(self, value: Any) -> float:
         """Return the logarithm of the size of a value that is not 0."""
@@ -42,11 +42,8 @@ class Evaluation:
 
     def note(self, value: Any) -> None:
         """Remember the size of a term."""
-        if value == 0:
-            return
-        size = self.log10(value)
-        self.sizes.append(size)
-        self.scale = abs(value) if self.scale is None else max(self.scale, abs(value))
+        self.note_size(value)
+        self.scale = max(self.scale, abs(value))
 
     def note_size(self, argument: Any) -> None:
         """Remember how far a function may be from its value at 0 or at infinity."""
@@ -168,7 +165,7 @@ def agree(gold: Node, other: Node, point: Mapping[str, Any]) -> bool:
     for _ in range(6):
         (a, left), (b, right) = evaluate(gold, point, digits), evaluate(other, point, digits)
         with mpmath.workdps(digits + 10):
-            scale = max([abs(a), abs(b), *(e.scale for e in (left, right) if e.scale is not None)])
+            scale = max(abs(a), abs(b), left.scale, right.scale)
             if scale == 0:
                 return True
             if abs(a - b) > scale * mpmath.mpf(10) ** (GUARD - digits):

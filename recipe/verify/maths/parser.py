@@ -16,6 +16,7 @@ from dataclasses import replace
 from recipe.verify.maths.formulas import CLOSERS, RELATIONS, SEPARATORS, STOPS, Formulas
 from recipe.verify.maths.lexer import Token
 from recipe.verify.maths.tree import (
+    REALS,
     STRUCTURES,
     Node,
     Unread,
@@ -221,7 +222,7 @@ class _Parser(Formulas):
         if not at_end or found[-1] in ("-", "'"):
             raise Unread("words and formulas")
         if joined.lower() in _ALL_REALS:
-            return Node("sym", value=r"\mathbb{R}")
+            return REALS
         words = joined.split(" ")
         counted = read_counted(words)
         return _quantity(num(counted[0]), counted[1]) if counted else Node("word", value=joined)

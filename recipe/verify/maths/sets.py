@@ -13,6 +13,7 @@ from itertools import pairwise
 
 from recipe.verify.maths.numeric import approximate
 from recipe.verify.maths.tree import (
+    REALS,
     STRUCTURES,
     Node,
     NoValue,
@@ -25,7 +26,6 @@ from recipe.verify.maths.tree import (
 _PLACES = 100  # decimals of an end that is no rational number
 _INFINITY = Node("const", value="inf")
 _MINUS_INFINITY = Node("neg", (_INFINITY,))
-_REALS = Node("sym", value=r"\mathbb{R}")
 _GROUPS = ("union", "inter", "minus", "list")
 
 
@@ -82,7 +82,7 @@ def _ends(node: Node) -> Iterator[Node]:
     if node.kind in _GROUPS:
         for item in node.items:
             yield from _ends(item)
-    elif node != _REALS:
+    elif node != REALS:
         interval = as_interval(node)
         yield from _points(node) if interval is None else interval[0].items
 
@@ -109,7 +109,7 @@ def _holds(node: Node, places: Sequence[Fraction]) -> list[bool]:
     node = _without_variable(node)
     if node.kind in _GROUPS:
         return _merged(node, [_holds(item, places) for item in node.items])
-    if node == _REALS:
+    if node == REALS:
         return [True] * len(places)
     interval = as_interval(node)
     if interval is None:

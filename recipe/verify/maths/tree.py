@@ -59,6 +59,9 @@ def num(value: Fraction | int, decimals: int = 0) -> Node:
     return Node("num", value=Number(Fraction(value), decimals))
 
 
+REALS = Node("sym", value=r"\mathbb{R}")
+
+
 def names_in(*nodes: Node) -> set[str]:
     """Return the names of all variables."""
     found: set[str] = set()
@@ -142,11 +145,6 @@ def folded(node: Node) -> str:
 def parted(node: Node) -> tuple[Node, Suffix]:
     """Return a value and its suffix."""
     return (node.items[0], node.value) if node.kind == "quantity" else (node, Suffix())
-
-
-def is_infinite(node: Node) -> bool:
-    """Return whether it is plus or minus infinity."""
-    return infinity_sign(node) != 0
 
 
 def infinity_sign(node: Node) -> int:
