@@ -178,12 +178,7 @@ def _exact(node: Node) -> Fraction:
     kind = node.kind
     if kind == "num":
         return node.value.value
-    if kind == "fact":
-        value = _exact(node.items[0])
-        if value.denominator != 1 or not 0 <= value <= _MAX_FACTORIAL:
-            raise NoValue
-        return Fraction(_factorial(int(value)))
-    if kind not in ("add", "sub", "neg", "mul", "div", "pow", "binom", "abs", "floor", "ceil"):
+    if kind not in EXACT:
         raise NoValue
     values = [_exact(item) for item in node.items]
     value = EXACT[kind](*values)
@@ -193,8 +188,10 @@ def _exact(node: Node) -> Fraction:
 
 
 @functools.lru_cache(maxsize=64)
-def _factorial(value: int) -> int:
-    return math.factorial(value)
+def _exact_factorial(n: Fraction) -> Fraction:
+    if n.denominator != 1 or not 0 <= n <= _MAX_FACTORIAL:
+        raise NoValue
+    return Fraction(math.factorial(int(n)))
 
 
 def _exact_power(base: Fraction, exponent: Fraction) -> Fraction:
@@ -222,6 +219,7 @@ EXACT: dict[str, Any] = {
     "mul": lambda a, b: a * b,
     "div": lambda a, b: a / b,
     "pow": _exact_power,
+    "fact": _exact_factorial,
     "binom": _exact_binom,
     "abs": abs,
     "floor": lambda a: Fraction(a.__floor__()),
