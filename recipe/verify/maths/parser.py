@@ -188,9 +188,11 @@ class _Parser(Formulas):
             if suffix is not None and (is_product or suffix.unit != (("degree", 1),)):
                 raise Unread("an angle with another unit")
             node, suffix = plain, read_suffix([r"\degree"])
-        if currency and suffix is not None:
-            raise Unread("two units")
-        suffix = read_suffix([currency]) if currency else suffix
+        if currency:
+            if suffix is not None and (suffix.unit or suffix.noun):
+                raise Unread("two units")
+            scale = suffix.text.split() if suffix is not None else []
+            suffix = read_suffix([*scale, currency])  # $5 million
         return _quantity(node, suffix)
 
     def _currency(self) -> str:
