@@ -67,9 +67,10 @@ def grade_maths(
     ``error`` means that the gold answer is empty.
     """
     verdict = quick_verdict(response, answer, is_truncated, problem)
-    if verdict is None:
-        extracted = last_box(response).text
-        verdict = _judged(_gold_text(answer), extracted, Comparison(problem=problem))
+    if verdict is not None:
+        return verdict
+    extracted, comparison = last_box(response).text, Comparison(problem=problem)
+    verdict = _judged(_gold_text(answer), extracted, comparison)
     return verdict or _verdict(False, extracted, "text")
 
 
