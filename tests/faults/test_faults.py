@@ -14,10 +14,12 @@ import psutil
 import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "smoke"))
-from runs import SMALL, assert_nothing_is_left, processes_of, started, train, wait_for
+from runs import SMALL, assert_nothing_is_left, started, train, wait_for
 
 pytestmark = [pytest.mark.slow, pytest.mark.long]
-SETTINGS = ("trainer.method=sage-light", "trainer.total_training_steps=4", "trainer.save_freq=1")
+STEPS = 16  # a step takes two seconds, and a silent process is named after twenty
+SETTINGS = ("trainer.method=sage-light", f"trainer.total_training_steps={STEPS}")
+SETTINGS += ("trainer.save_freq=1",)
 # Of the run with the fault alone: on a busy machine a sound one may take longer.
 SHORT = ("answer_s=20", "update_s=60", "sync_s=60", "rollout_s=60", "progress_s=90")
 LIMITS = tuple(f"hint.watchdog.{each}" for each in SHORT)
@@ -26,10 +28,10 @@ DRIVER, AGENT, SERVER = "ray::HintTaskRunner", "ray::HintWorker", "ray::GroupHtt
 CONTROLLER, STORAGE = "ray::TransferQueueController", "ray::SimpleStorageUnit"
 
 
-def victims(folder, name):
+def victims(process, name):
     """Processes by their titles; a fork's client, which still has Python's name, is none."""
     found = []
-    for each in processes_of(folder):
+    for each in psutil.Process(process.pid).children(recursive=True):
         with contextlib.suppress(psutil.Error):
             if name in " ".join(each.cmdline()[:1]):
                 found.append(each)
@@ -60,7 +62,7 @@ def test_a_run_ends_with_the_name_and_goes_on_from_its_checkpoint(tmp_path, numb
     first = tmp_path / "checkpoints/global_step_1/COMPLETE"
     with started(tmp_path, *SETTINGS, *LIMITS) as process:
         wait_for(first.exists, "the first checkpoint", process)
-        found = victims(tmp_path, target)
+        found = victims(process, target)
         assert found, f"no process {target}"
         for each in found:
             each.send_signal(number)
@@ -73,4 +75,4 @@ def test_a_run_ends_with_the_name_and_goes_on_from_its_checkpoint(tmp_path, numb
     assert resumed.code == 0, resumed.err
     rows = (tmp_path / "records.jsonl").read_text().splitlines()
     steps = [json.loads(row)["step"] for row in rows]
-    assert sorted(steps) == [step for step in (1, 2, 3, 4) for _ in range(8)]
+    assert sorted(steps) == [step for step in range(1, STEPS + 1) for _ in range(8)]
