@@ -17,9 +17,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "smoke"))
 from runs import SMALL, assert_nothing_is_left, started, train, wait_for
 
 pytestmark = [pytest.mark.slow, pytest.mark.long]
-STEPS = 16  # a step takes two seconds, and a silent process is named after twenty
-SETTINGS = ("trainer.method=sage-light", f"trainer.total_training_steps={STEPS}")
-SETTINGS += ("trainer.save_freq=1",)
+SETTINGS = ("trainer.method=sage-light", "trainer.save_freq=1")
+STEPS = "trainer.total_training_steps={}"  # more than a silent process goes unnoticed
 # Of the run with the fault alone: on a busy machine a sound one may take longer.
 SHORT = ("answer_s=20", "update_s=60", "sync_s=60", "rollout_s=60", "progress_s=90")
 LIMITS = tuple(f"hint.watchdog.{each}" for each in SHORT)
@@ -60,7 +59,7 @@ def victims(process, name):
 )
 def test_a_run_ends_with_the_name_and_goes_on_from_its_checkpoint(tmp_path, number, target, told):
     first = tmp_path / "checkpoints/global_step_1/COMPLETE"
-    with started(tmp_path, *SETTINGS, *LIMITS) as process:
+    with started(tmp_path, *SETTINGS, *LIMITS, STEPS.format(200)) as process:
         wait_for(first.exists, "the first checkpoint", process)
         found = victims(process, target)
         assert found, f"no process {target}"
@@ -71,8 +70,11 @@ def test_a_run_ends_with_the_name_and_goes_on_from_its_checkpoint(tmp_path, numb
         [line] = [each for each in err.splitlines() if each.startswith("error: ")]
         assert re.search(told, line), line
         assert_nothing_is_left(tmp_path)
-    resumed = train(tmp_path, *SETTINGS, preset=SMALL)
+    last = 2 + max(
+        int(each.parent.name.split("_")[-1]) for each in first.parents[1].glob("*/COMPLETE")
+    )
+    resumed = train(tmp_path, *SETTINGS, STEPS.format(last), preset=SMALL)
     assert resumed.code == 0, resumed.err
     rows = (tmp_path / "records.jsonl").read_text().splitlines()
     steps = [json.loads(row)["step"] for row in rows]
-    assert sorted(steps) == [step for step in range(1, STEPS + 1) for _ in range(8)]
+    assert sorted(steps) == [step for step in range(1, last + 1) for _ in range(8)]
