@@ -23,13 +23,11 @@ import transformers
 from recipe.problems.schema import HINT_COLUMN
 from recipe.run.ending import Parser, errors_in_one_line
 from recipe.run.whole_file import file_sha256
-from recipe.worlds import base, chains, three_turn, two_turn
+from recipe.worlds import base, chains, plans, three_turn, two_turn
 from recipe.worlds.base import Recipe
 
 logger = logging.getLogger(__name__)
 VAL_SIZES = {"easy": 100, "hard": 200}  # held-out problems of every world, a file each
-# File of the training problems with columns of hints -> sets of hints for each problem.
-HINT_FILES = {"train_hints": 1, "train_hints_10": 10}
 FACTS_NAME, HASHES_NAME = "BASE.json", "SHA256SUMS"
 Row = dict[str, Any]
 
@@ -51,7 +49,8 @@ class World:
 
     def of_task(self, name: str) -> Callable[..., Any]:
         """Return a function of the task, with the secret tables where they are not its own."""
-        hard = {} if self.tables is None else {"hard": chains.hard_family(self.tables)}
+        is_other = self.tables is not None and self.task is chains
+        hard = {"hard": chains.hard_family(self.tables)} if is_other else {}
         return partial(getattr(self.task, name), **hard)
 
 
@@ -73,7 +72,10 @@ TWO_TURN = World(
 THREE_TURN = replace(
     TWO_TURN, source="three_turn", task=three_turn, train_sizes={"train": {"easy": 48, "hard": 112}}
 )
+# Easy problems are never trained on: they show what training damages.
+FOREIGN = World("foreign", plans, {"train": {"easy": 0, "hard": 160}})
 WORLDS = {"one_turn": ONE_TURN, "two_turn": TWO_TURN, "three_turn": THREE_TURN}
+WORLDS["foreign"] = FOREIGN
 
 
 def problem_files(world: World) -> dict[str, list[Row]]:
@@ -85,7 +87,7 @@ def problem_files(world: World) -> dict[str, list[Row]]:
         source = f"{world.source}/{family}"
         num_train = max(sizes[family] for sizes in world.train_sizes.values())
         rng = random.Random(f"problems/{seed}/{family}")
-        items = world.of_task("distinct")(family, num_train + num_val, rng)
+        items = world.of_task("distinct")(family, num_train, num_val, rng)
         rows = [
             {
                 "prompt": world.task.question(item.problem),
@@ -108,17 +110,15 @@ def problem_files(world: World) -> dict[str, list[Row]]:
         chosen = [pair for family, pairs in train.items() for pair in pairs[: sizes[family]]]
         random.Random(f"order/{seed}/{stem}").shuffle(chosen)
         files[stem] = [row for row, _ in chosen]
-        if stem == "train" and world.task is chains:
-            for hinted, num in HINT_FILES.items():
-                files[hinted] = []
-                for row, item in chosen:
-                    name = f"hints/{seed}/{row['extra_info']['index']}"
-                    draws = [random.Random(f"{name}/{number}") for number in range(num)]
-                    levels = zip(*(chains.hints_of(item, rng) for rng in draws), strict=True)
-                    # A text of each level, or a list of those of several sets.
-                    texts = [each[0] if num == 1 else list(each) for each in levels]
-                    columns = {HINT_COLUMN.format(level=n): each for n, each in enumerate(texts, 1)}
-                    files[hinted].append(row | columns)
+        others = [item for _, item in chosen[1:] + chosen[:1]]
+        hint_files = getattr(world.task, "HINT_FILES", {}) if stem == "train" else {}
+        for hinted, hints in hint_files.items():
+            files[hinted] = []
+            for (row, item), other in zip(chosen, others, strict=True):
+                name = f"hints/{seed}/{row['extra_info']['index']}"
+                texts = enumerate(hints(item, other, name), 1)
+                columns = {HINT_COLUMN.format(level=level): text for level, text in texts}
+                files[hinted].append(row | columns)
     return files
 
 
@@ -146,13 +146,13 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--world", default="one_turn", choices=WORLDS)
     parser.add_argument("--out", type=Path, help="folder to write; the world's own in data/")
     parser.add_argument(
-        "--tables", type=int, help="seed of another world of one turn: secret tables and problems"
+        "--tables", type=int, help="seed of another world of this kind: secret tables and problems"
     )
     parser.add_argument("--problems", action="store_true", help="no base: all else, in seconds")
     parser.add_argument("--seed", type=int, default=0, help="of the pre-training")
     given = parser.parse_args(argv)
-    if given.tables is not None and (given.world != "one_turn" or given.out is None):
-        parser.error("--tables needs --world one_turn, and --out: data/ is the world's own")
+    if given.tables is not None and not (given.out and given.world in ("one_turn", "foreign")):
+        parser.error("--tables needs --world one_turn or foreign, and --out")
     world = WORLDS[given.world]
     world = replace(world, recipe=replace(world.recipe, seed=given.seed), tables=given.tables)
     out = given.out or Path("data", world.source)

@@ -138,11 +138,13 @@ EASY = Family(
 HARD = hard_family(TABLE_SEED)
 
 
-def distinct(difficulty: str, count: int, rng: random.Random, hard: Family = HARD) -> list[Chain]:
-    """Return ``count`` problems with different texts; no first result is 0."""
+def distinct(
+    difficulty: str, num_train: int, num_val: int, rng: random.Random, hard: Family = HARD
+) -> list[Chain]:
+    """Return problems with different texts; no first result is 0."""
     family = EASY if difficulty == "easy" else hard
     chains: dict[str, Chain] = {}
-    while len(chains) < count:
+    while len(chains) < num_train + num_val:
         start = rng.randrange(10)
         operations = tuple(rng.choice(family.operations) for _ in range(family.num_steps))
         results = itertools.accumulate(operations, lambda d, each: each.table[d], initial=start)
@@ -162,6 +164,19 @@ def hints_of(chain: Chain, rng: random.Random) -> tuple[str, ...]:
     num_steps = len(chain.results)
     order = rng.sample(range(num_steps), num_steps)
     return tuple(chain.hint(order[:size]) for size in hint_sizes(num_steps))
+
+
+def hint_sets(chain: Chain, name: str, num: int) -> list[tuple[str, ...]]:
+    """Return, by level, the texts of ``num`` sets of hints."""
+    draws = [random.Random(f"{name}/{number}") for number in range(num)]
+    return list(zip(*(hints_of(chain, rng) for rng in draws), strict=True))
+
+
+# Files of the training problems with hints: one set for each problem, and ten.
+HINT_FILES = {
+    "train_hints": lambda chain, _, name: [text for (text,) in hint_sets(chain, name, 1)],
+    "train_hints_10": lambda chain, _, name: [*map(list, hint_sets(chain, name, 10))],
+}
 
 
 def hint_response(hints: Sequence[str]) -> str:
@@ -208,8 +223,8 @@ def draw(rng: random.Random, hard: Family = HARD) -> Example:
     return Example(kind, followed(messages, chain.solution))
 
 
-def pieces() -> list[str]:
-    """Return the texts of problems, solutions, hints and hint requests that are one token each.
+def prompt_pieces() -> list[str]:
+    """Return the texts of prompts, and those around hints in a response, as one token each.
 
     Prompts are those of the recipe: a change of wording there changes the tokenizer, and the base
     must be built again.
@@ -218,9 +233,14 @@ def pieces() -> list[str]:
     frame = re.split(r"\{problem\}|\{solution\}", HINT_USER_PROMPT_TEMPLATE)
     marks = [f"<{level}>" for level in range(NUM_LEVELS)]
     around_hints = re.split("|".join(marks), hint_response(marks))
-    prompts = [ANSWER_SYSTEM_PROMPT, f"\n{HINT_LEAD}\n", *paragraphs, *frame]
+    prompts = [ANSWER_SYSTEM_PROMPT, f"\n{HINT_LEAD}\n", *paragraphs, *frame, *around_hints]
+    return [piece for piece in prompts if piece]
+
+
+def pieces() -> list[str]:
+    """Return the texts of problems, solutions, hints and hint requests that are one token each."""
     labels = [form for label in LABELS for form in (f"\n{label}: ", f"{label}=")]
     inputs = [f" {digit}, " for digit in range(10)]
     fixed = [PROBLEM_OPENING, f"\n{PROBLEM_CLOSING}", f"\n{BOX_OPENING}", ", "]
-    problems = [*EASY_NAMES, *HARD_NAMES, *labels, f"{LABELS[0]}: ", *inputs, *fixed]
-    return [piece for piece in [*prompts, *around_hints, *problems] if piece]
+    names = [*EASY_NAMES, *HARD_NAMES, *labels, f"{LABELS[0]}: "]
+    return [*prompt_pieces(), *names, *inputs, *fixed]

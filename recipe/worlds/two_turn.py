@@ -74,10 +74,10 @@ def draw_puzzle(difficulty: str, rng: random.Random) -> Puzzle:
     return Puzzle(rng.randrange(10), tuple(operations))
 
 
-def distinct(difficulty: str, count: int, rng: random.Random) -> list[Puzzle]:
-    """Return ``count`` different puzzles."""
+def distinct(difficulty: str, num_train: int, num_val: int, rng: random.Random) -> list[Puzzle]:
+    """Return different puzzles."""
     puzzles: dict[Puzzle, None] = {}
-    while len(puzzles) < count:
+    while len(puzzles) < num_train + num_val:
         puzzles.setdefault(draw_puzzle(difficulty, rng))
     return list(puzzles)
 

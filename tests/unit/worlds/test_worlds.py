@@ -17,12 +17,25 @@ from recipe.hint.schema import Response
 from recipe.hint.turns import Feedback, Place, PromptContext, Refine, Revise, Turn
 from recipe.problems.schema import Problem, hint_columns
 from recipe.verify.maths.grade import quick_verdict
-from recipe.worlds import base, build, chains, three_turn, two_turn
+from recipe.worlds import base, build, chains, plans, three_turn, two_turn
 from recipe.worlds.build import ONE_TURN, WORLDS
 from recipe.worlds.two_turn import Puzzle
 
+IN_DATA = {name: world for name, world in WORLDS.items() if name != "foreign"}
+COMMITTED = pytest.mark.parametrize("world", IN_DATA.values(), ids=IN_DATA)
 ALL = pytest.mark.parametrize("world", WORLDS.values(), ids=WORLDS)
 TINY_TOKENIZER = base.build_tokenizer(chains.pieces())
+
+
+_FILES = {}
+
+
+def problem_files(world):
+    """The problems of a world, drawn once: those of the foreign one take seconds."""
+    key = world.source, world.tables
+    if key not in _FILES:
+        _FILES[key] = build.problem_files(world)
+    return _FILES[key]
 
 
 def drawn(draw, count, kind=None):
@@ -52,14 +65,14 @@ def shown(hint):
 # the committed files
 
 
-@ALL
+@COMMITTED
 def test_the_committed_files_are_the_listed_ones_and_are_made_again(world, tmp_path):
     folder = REPOSITORY / "data" / world.source
     lines = (folder / build.HASHES_NAME).read_text().splitlines()
     listed = {name: digest for digest, name in (line.split("  ", 1) for line in lines)}
     assert build.file_hashes(folder) == listed
     read = {path.stem: pq.read_table(path).to_pylist() for path in folder.glob("*.parquet")}
-    assert build.problem_files(world) == read
+    assert problem_files(world) == read
     base.build_tokenizer(world.task.pieces()).save_pretrained(tmp_path)
     made = {
         f"base/{path.name}": hashlib.sha256(path.read_bytes()).hexdigest()
@@ -92,7 +105,7 @@ def test_a_base_is_pretrained_and_written_with_how_it_was_made(tmp_path):
 
 @ALL
 def test_no_problem_is_in_training_and_validation_and_every_id_names_one_problem(world):
-    files = build.problem_files(world)
+    files = problem_files(world)
     train, val = (
         {row["problem"] for stem, rows in files.items() if stem.startswith(part) for row in rows}
         for part in ("train", "val")
@@ -109,7 +122,7 @@ def test_no_problem_is_in_training_and_validation_and_every_id_names_one_problem
 
 @ALL
 def test_the_verifier_takes_a_solution_and_no_other_answer(world):
-    for row in build.problem_files(world)["val_hard"]:
+    for row in problem_files(world)["val_hard"]:
         # Integers are compared: 01234 would be 1234.
         assert row["answer"][0] != "0" or len(row["answer"]) == 1
         for digit in range(10):
@@ -136,7 +149,7 @@ def test_another_world_has_secret_tables_and_problems_of_its_own_and_the_same_wo
     other = build.replace(ONE_TURN, tables=7)
     drov = chains.hard_family(7).operations[3]
     assert drov.table != chains.HARD.operations[3].table
-    files, others = build.problem_files(ONE_TURN), build.problem_files(other)
+    files, others = problem_files(ONE_TURN), problem_files(other)
     sizes, asked = [], []
     for each in (files, others):
         sizes.append({stem: len(rows) for stem, rows in each.items()})
@@ -158,15 +171,60 @@ def test_an_easy_puzzle_follows_from_its_end():
         assert answers == {puzzle.answer}
 
 
-@pytest.mark.parametrize(("stem", "num_sets"), build.HINT_FILES.items())
+@pytest.mark.parametrize(("stem", "num_sets"), [("train_hints", 1), ("train_hints_10", 10)])
 def test_hints_grow_with_the_level_are_true_and_never_give_all(stem, num_sets):
-    for row in build.problem_files(ONE_TURN)[stem]:
+    for row in problem_files(ONE_TURN)[stem]:
         levels = hint_columns(row)
         assert [len(texts) for texts in levels] == [num_sets] * chains.NUM_LEVELS
         results = dict(enumerate(row["answer"])).items()
         for hints in zip(*levels, strict=True):
             first, second, third = (shown(hint).items() for hint in hints)
             assert first < second < third < results
+
+
+# the foreign world: A is 4, C is A plus 3, B is C times 3
+
+
+TOLD = [plans.Quantity("C", 3, "plus", "A"), plans.Quantity("B", 3, "times", "C")]
+SMALL = plans.Puzzle((*TOLD, plans.Quantity("A", 4)), ("A", "C", "B"))
+
+
+def test_a_reference_goes_back_from_the_goal_and_nests_what_it_skips():
+    assert SMALL.problem.splitlines()[:3] == ["C is A plus 3.", "B is C times 3.", "A is 4."]
+    # C = 4 + 3 = 7, B = 7 * 3 = 21, modulo 10: 1
+    assert SMALL.values == {"A": 4, "C": 7, "B": 1}
+    lines = SMALL.solution.splitlines()[:3]
+    assert lines == ["B <- ((4+3)*3) -> 1", "C <- (4+3) -> 7", "A <- 4 -> 4"]
+
+
+def test_luck_is_the_share_of_the_bases_responses_that_are_right(monkeypatch):
+    # First A by looking, 0.1, or by a lucky guess in C's place, 0.9 * 0.1. After A: C is next in
+    # the text. After a guessed C: B is next, then A is left. 0.1 + 0.09 * (0.9 + 0.1) = 0.19
+    assert SMALL.luck() == pytest.approx(0.19)
+    monkeypatch.setattr(plans, "LABELS", "ABC")
+    monkeypatch.setattr(plans, "P_TRUE", 1.0)
+    rng = random.Random(0)
+    right = sum(boxed(plans.respond(SMALL, (), rng)) == "417" for _ in range(4000))
+    assert right / 4000 == pytest.approx(0.19, abs=0.02)  # sqrt(.19 * .81 / 4000) = .006
+    guided = sum(boxed(plans.respond(SMALL, "AC", rng)) == "417" for _ in range(100))
+    assert guided == 100
+
+
+def test_problems_of_training_and_validation_share_no_step_and_no_template():
+    puzzles = plans.distinct("hard", 12, 12, random.Random(1))
+    parts = [set().union(*(each.parts for each in half)) for half in (puzzles[:12], puzzles[12:])]
+    assert len(parts[0]) > 12 and len(parts[1]) > 12 and not parts[0] & parts[1]
+    assert all(each.luck() <= plans.MOST_LUCK for each in puzzles)
+
+
+def test_controls_have_the_shape_of_hints_and_not_their_content():
+    files = problem_files(WORLDS["foreign"])
+    hints, others, filler = (
+        [hint_columns(row) for row in files[f"train_hints{name}"]]
+        for name in ("", "_other", "_filler")
+    )
+    assert hints[0] != others[0] and hints[1] == others[0]
+    assert filler[0] == [[f"Order: {', '.join(['so'] * size)}"] for size in plans.SHOWN]
 
 
 # corpora
@@ -272,7 +330,7 @@ def test_the_bases_learn_under_the_prompts_that_the_methods_build():
 
 def test_a_solution_begun_at_the_end_of_a_line_has_the_tokens_of_the_whole_one():
     # What the policy goes on from is what it would have said itself, token by token.
-    for row in build.problem_files(ONE_TURN)["val_hard"][:20]:
+    for row in problem_files(ONE_TURN)["val_hard"][:20]:
         whole = TINY_TOKENIZER(row["solution"])["input_ids"]
         for place in (match.start() for match in re.finditer("\n", row["solution"])):
             head, rest = row["solution"][:place], row["solution"][place:]
