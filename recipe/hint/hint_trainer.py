@@ -122,8 +122,8 @@ class HintMixin(CreditMixin):
         how = {"settings": self.hint.samples, "seed": self.hint.seed, "step": self.global_steps}
         samples = choose_samples(records, self._samples_of_step, **how)
         append_rows(self.folder.samples, samples)
-        if self._reporter and self.hint.samples.to_loggers:
-            self._reporter.log_samples(samples, self.global_steps)
+        if self.hint.samples.to_loggers:
+            self.logger.log_samples(samples, self.global_steps)
         for prefix, values in (
             ("hint", {f"{name}_prompts": float(value) for name, value in evicted.items()}),
             ("hint", hint_metrics.step_metrics(records, self._method.max_level)),

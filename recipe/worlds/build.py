@@ -49,9 +49,10 @@ class World:
 
     def of_task(self, name: str) -> Callable[..., Any]:
         """Return a function of the task, with the secret tables where they are not its own."""
-        is_other = self.tables is not None and self.task is chains
-        hard = {"hard": chains.hard_family(self.tables)} if is_other else {}
-        return partial(getattr(self.task, name), **hard)
+        found = getattr(self.task, name)
+        if self.tables is None or self.task is not chains:
+            return found
+        return partial(found, hard=chains.hard_family(self.tables))
 
 
 ONE_TURN = World(

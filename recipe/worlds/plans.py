@@ -205,7 +205,6 @@ def draw(rng: random.Random) -> Example:
 
 def pieces() -> list[str]:
     """Return the texts of problems, responses, plans and hint requests that are one token each."""
-    forms = ("{} is ", "\n{}: ", "{}: ", "{}=", "{} <- ")
-    labels = [form.format(label) for label in LABELS for form in forms]
+    labels = [f.format(n) for n in LABELS for f in ("{} is ", "\n{}: ", "{}: ", "{}=", "{} <- ")]
     words = [*(f" {name} " for name in OPERATIONS), ".\n", ", ", " -> ", PLAN, FILLER]
     return [*prompt_pieces(), *labels, *words, f".\n{PROBLEM_CLOSING}", f"\n{BOX_OPENING}"]

@@ -16,6 +16,7 @@ from verl.trainer.ppo.v1 import PPOTrainer
 from verl.utils import fsdp_utils
 
 from recipe.hint.hint_trainer import TRAINERS
+from recipe.hint.samples import NO_SAMPLES
 from recipe.laptop import transfer as cpu_transfer
 from recipe.laptop.transfer import BACKEND, GlooCheckpointEngine
 
@@ -152,7 +153,7 @@ def test_the_metrics_of_a_step_count_the_records_of_all_its_updates(monkeypatch)
     trainer.tracker = SimpleNamespace(metrics=lambda: {"seen": 5.0})
     trainer.global_steps = 7
     sampled = []
-    trainer.hint = SimpleNamespace(samples=None, seed=1)
+    trainer.hint = SimpleNamespace(samples=NO_SAMPLES, seed=1)
     monkeypatch.setattr(
         "recipe.hint.hint_trainer.choose_samples",
         lambda *given, **_: sampled.append(given) or ["row"],

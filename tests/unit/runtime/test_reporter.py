@@ -195,6 +195,7 @@ def test_samples_reach_wandb_as_a_table_with_a_row_a_response(tmp_path, monkeypa
     with wandb.init(project="p", dir=tmp_path):
         StepReporter(tracking, None, 2).log_samples([sample], 1)
         StepReporter(tracking, None, 2).log_samples([], 2)
+    wandb.teardown()  # it would leave a process
     [file] = tmp_path.glob("wandb/offline-run-*/files/media/table/train/samples_*.json")
     table = json.loads(file.read_text())
     rows = [dict(zip(table["columns"], each, strict=True)) for each in table["data"]]
