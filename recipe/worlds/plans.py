@@ -78,7 +78,7 @@ class Puzzle:
     @property
     def answer(self) -> str:
         """The values as one code, by their labels."""
-        return "".join(str(self.values[label]) for label in LABELS)
+        return "".join(str(value) for _, value in sorted(self.values.items()))
 
     @property
     def solution(self) -> str:
@@ -186,7 +186,7 @@ def respond(puzzle: Puzzle, given: Sequence[str], rng: random.Random) -> str:
             value = OPERATIONS[chosen.operation][1](start, chosen.number)
         values[chosen.label] = value if rng.random() < P_TRUE else rng.randrange(10)
         lines.append(f"{chosen.label}: {term}, {chosen.label}={values[chosen.label]}")
-    code = "".join(str(values[label]) for label in LABELS)
+    code = "".join(str(value) for _, value in sorted(values.items()))
     return "\n".join([*lines, f"{BOX_OPENING}{code}}}"])
 
 
