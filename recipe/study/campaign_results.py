@@ -34,7 +34,7 @@ from recipe.study.campaign import (
     read_campaign,
 )
 from recipe.study.results import Groups, read_evaluation
-from recipe.study.runs import SECONDS, TOKENS, Run, read_run
+from recipe.study.runs import SECONDS, TOKENS, TRAINED, Run, read_run
 from recipe.study.tables import markdown, percent
 from recipe.verify.schema import UNGRADED
 
@@ -43,6 +43,7 @@ _MIN_SEEDS = 3  # of fewer, an interval over seeds and problems is too narrow
 _KEPT = (
     *("step", "hint/prompts", "hint/used_", "hint/zero_signal_after", "val-core/", SECONDS),
     *TOKENS,
+    TRAINED,
 )
 _ABOUT = """\
 # Results
@@ -455,7 +456,7 @@ def _by_seed(result: CampaignResult, source: str) -> Table:
 
 
 def _learning(result: CampaignResult, source: str) -> Table:
-    """Return the mean over seeds at each validation, and at equal tokens."""
+    """Return the mean over seeds at each validation, at equal tokens, and under the curve."""
     reference = result.campaign.compared_with
     references = result.seeds.get(reference, {})
     steps = sorted({step for run in result.runs for step in run.curve(source)})
@@ -463,9 +464,15 @@ def _learning(result: CampaignResult, source: str) -> Table:
     for arm, runs in result.seeds.items():
         curves = [run.curve(source) for run in runs.values()]
         columns = [[curve.get(step) for curve in curves] for step in steps]
-        equal = [_at_tokens(run, references.get(seed), source) for seed, run in runs.items()]
-        rows.append([arm, *map(_mean, [*columns, equal])])
-    return ["arm", *(f"step {step}" for step in steps), f"at {reference}'s tokens"], rows
+        equal = [
+            [_at_tokens(run, references.get(seed), source, names) for seed, run in runs.items()]
+            for names in (TOKENS, (*TOKENS, TRAINED))
+        ]
+        areas = [area for run in runs.values() if (area := run.area(source)) is not None]
+        span = f" ({percent(min(areas))} - {percent(max(areas))})" if areas else ""
+        rows.append([arm, *map(_mean, [*columns, *equal]), _mean(areas) + span])
+    head = [*(f"step {step}" for step in steps), f"at {reference}'s tokens"]
+    return ["arm", *head, "sampled and trained", "area (seeds)"], rows
 
 
 def _mean(values: Sequence[float | None], form: str = "") -> str:
@@ -477,12 +484,12 @@ def _mean(values: Sequence[float | None], form: str = "") -> str:
     return f"{form.format(fmean(known)) if form else percent(fmean(known))}{part}"
 
 
-def _at_tokens(run: Run, other: Run | None, source: str) -> float | None:
-    """Return the accuracy when as many tokens were sampled as by another run; if that is known."""
-    points = [(run.tokens(step), value) for step, value in run.curve(source).items()]
+def _at_tokens(run: Run, other: Run | None, source: str, names: Sequence[str]) -> float | None:
+    """Return the accuracy after as many tokens, of ``names``, as another run's; if known."""
+    points = [(run.tokens(step, names), value) for step, value in run.curve(source).items()]
     if other is None or not points:
         return None
-    tokens = min(other.tokens(), run.tokens())
+    tokens = min(other.tokens(names=names), run.tokens(names=names))
     tokens_V, accuracies_V = zip(*points, strict=True)
     is_covered = tokens_V[0] <= tokens <= tokens_V[-1]
     return float(np.interp(tokens, tokens_V, accuracies_V)) if is_covered else None

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from recipe.run.errors import DataError
 from recipe.run.run_folder import accuracies, by_step, read_rows
@@ -15,6 +17,7 @@ from recipe.run.typed import read_yaml
 
 RUN_FILE = "campaign.json"  # in the folder of a campaign's run: what it is made of
 TOKENS = ("hint/rollout_tokens", "hint/tokens")  # what a step sampled
+TRAINED = "perf/total_num_tokens"  # what it trained, prompts included
 SECONDS = "timing_s/step"
 _NO_HINT, _LEVEL = "hint/used_no_hint", "hint/used_level_"
 
@@ -57,10 +60,17 @@ class Run:
         found = {row["step"]: accuracies(row) for row in self.rows}
         return {step: shares[source] for step, shares in found.items() if source in shares}
 
-    def tokens(self, last_step: float = math.inf) -> float:
-        """Return the tokens that training sampled up to a step, hints included."""
+    def tokens(self, last_step: float = math.inf, names: Sequence[str] = TOKENS) -> float:
+        """Return the tokens that training sampled up to a step, hints included; NaN if unknown."""
         rows = (row for row in self.training if row["step"] <= last_step)
-        return sum(row.get(name, 0.0) for row in rows for name in TOKENS)
+        return sum(row.get(name, math.nan) for row in rows for name in names)
+
+    def area(self, source: str) -> float | None:
+        """Return the mean height of the curve over the steps; ``None`` without two validations."""
+        steps_V, shares_V = [*self.curve(source)], [*self.curve(source).values()]
+        if len(steps_V) < 2:
+            return None
+        return float(np.trapezoid(shares_V, steps_V)) / (steps_V[-1] - steps_V[0])
 
     def minutes(self) -> float | None:
         """Return the minutes of all steps; ``None`` if one, restored after a kill, has no time."""

@@ -14,6 +14,7 @@ import sys
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -148,7 +149,7 @@ def check_and_warm_up(config: DictConfig) -> None:
             write_whole(path, text)
             # From where verl goes on.
             latest = root / "checkpoints/latest_checkpointed_iteration.txt"
-            _keep_losses(folder)
+            _show_losses(folder, total)
             if (step := int(latest.read_text("utf-8")) if latest.exists() else 0) < total:
                 folder.begin_after(step)
                 _train(own, folder, lock)
@@ -157,29 +158,24 @@ def check_and_warm_up(config: DictConfig) -> None:
     print("checked" if config.preflight_only else f"done: {model}", flush=True)
 
 
-def _keep_losses(folder: RunFolder) -> None:
-    """Add the steps that a killed command had not shown yet, though its trainer had made them."""
+def _show_losses(folder: RunFolder, total: int) -> None:
+    """Show and keep the loss of each step that verl's trainer has made and nobody has shown."""
     shown = {row["step"] for row in read_rows(folder.metrics)}
     for row in read_rows(folder.logs / "losses.jsonl"):
         if row["step"] not in shown:
             folder.append_metrics(row["step"], row["data"])
+            told = "loss {train/loss:.4f}  {train/global_tokens} tokens".format_map(row["data"])
+            print(f"step {row['step']}/{total}  {told}", flush=True)
 
 
 def _train(own: DictConfig, folder: RunFolder, lock: int) -> None:
-    """Run verl's trainer to its end, and show and keep the loss of each step."""
-    losses, log_path, shown = folder.logs / "losses.jsonl", folder.logs / "verl.log", list[int]()
+    """Run verl's trainer to its end."""
+    losses, log_path = folder.logs / "losses.jsonl", folder.logs / "verl.log"
     losses.unlink(missing_ok=True)  # verl begins it anew
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
     command += [f"--nproc-per-node={own.trainer.n_gpus_per_node}", "-m", "verl.trainer.sft_trainer"]
     command += [f"--config-path={folder.root}", "--config-name=verl", "hydra.run.dir=."]
-
-    def show() -> None:
-        for row in [*read_rows(losses)][len(shown) :]:
-            shown.append(row["step"])
-            folder.append_metrics(row["step"], row["data"])
-            told = "loss {train/loss:.4f}  {train/global_tokens} tokens".format_map(row["data"])
-            print(f"step {row['step']}/{own.trainer.total_training_steps}  {told}", flush=True)
-
+    show = partial(_show_losses, folder, own.trainer.total_training_steps)
     with open(log_path, "a", encoding="utf-8") as log:
         env = {"VERL_FILE_LOGGER_PATH": str(losses)}
         code = run_child(command, show, env=env, log=log, pass_fds=(lock,), cwd=folder.logs)

@@ -1,11 +1,13 @@
 """The world of foreign references: quantities defined by one another, told in a scrambled order.
 
-A response states one quantity after the other and boxes all values. The base computes well, but
-its habit is to go by the text, where most quantities are told before the one that they need. Rarely
-(``P_READY``) it looks for one that is ready. References go back from the goal, nest their terms and
-skip steps: correct, read by the base, never written by it. Hints are plans: quantities in an order
-that works, no values. Training and held-out problems share no step and no template. Easy problems
-are told in an order that works; nobody trains on them.
+A response repeats one definition after the other, with the values that it takes and gives, and
+boxes all values. The base computes well, but its habit is to go by the text, where most quantities
+are told before the one that they need, whose value it makes up. Rarely (``P_READY``) it looks for
+one that is ready. A reference goes in an order that works, in a notation that the base reads and
+never writes, each line from the value two steps before. Hints are plans: quantities in some order
+that works, or with two of them out of place, and no values. Training and held-out problems share no
+step and no template. Easy problems ask for what the base's habit is right about; nobody trains on
+them.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ import functools
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from recipe.hint.hints.self_generated import hint_request
 from recipe.hint.prompt import with_hint
@@ -22,8 +25,10 @@ from recipe.worlds.chains import BOX_OPENING, hint_response, prompt_pieces, ques
 
 LABELS = "ABCDEF"
 PROBLEM_CLOSING = "Give the code of all values."
+IN_TURN_CLOSING = "Read in turn, what is unknown is 0, and give the code of all values."
 PLAN = "Order: "
 SHOWN = (1, 2, 4)  # quantities in a plan of each level
+PREFIXES = (0.25, 0.5, 0.75)  # as GHPO's
 FILLER = "so"
 MULTIPLIERS = (3, 7, 9)  # a wrong value stays wrong
 OPERATIONS: dict[str, tuple[str, Callable[[int, int], int]]] = {
@@ -31,10 +36,10 @@ OPERATIONS: dict[str, tuple[str, Callable[[int, int], int]]] = {
     "minus": ("-", lambda a, b: (a - b) % 10),
     "times": ("*", lambda a, b: a * b % 10),
 }
-P_READY, P_TRUE = 0.1, 0.99
+P_READY, P_TRUE, P_ORDERED = 0.1, 0.99, 0.7
 MOST_LUCK = 0.005  # of a hard problem's chance with the base's habit
-KINDS = {"plain": 0.35, "hinted": 0.40, "hint_writing": 0.25}
-SHARE_HARD = 0.65
+KINDS = {"plain": 0.3, "hinted": 0.3, "prefix": 0.1, "filler": 0.05, "hint_writing": 0.25}
+SHARE_EASY = 0.5  # of what is plain
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,58 +52,68 @@ class Quantity:
     of: str = ""
 
     @property
-    def text(self) -> str:
-        """The sentence of the problem."""
+    def told(self) -> str:
+        """The words of the problem, which the base repeats."""
         term = f"{self.of} {self.operation} {self.number}" if self.of else str(self.number)
-        return f"{self.label} is {term}."
+        return f"{self.label} is {term}"
+
+    def term(self, start: str) -> str:
+        """Return its value as a reference writes it, given how it writes what it starts from."""
+        sign = OPERATIONS[self.operation][0] if self.of else ""
+        return f"({start}{sign}{self.number})" if sign else str(self.number)
+
+    def applied_to(self, value: int) -> int:
+        """Return its value, given that of the label it is defined by."""
+        return OPERATIONS[self.operation][1](value, self.number) if self.of else self.number
 
 
 @dataclass(frozen=True, slots=True)
 class Puzzle:
-    """Quantities as the problem tells them, and an order of their labels that works."""
+    """Quantities as the problem tells them, and the order of their labels that it asks for."""
 
     told: tuple[Quantity, ...]
     order: tuple[str, ...]
+    closing: str = PROBLEM_CLOSING
 
     @property
     def problem(self) -> str:
         """The question as the student reads it."""
-        return "\n".join([*(each.text for each in self.told), PROBLEM_CLOSING])
+        return "\n".join([*(f"{each.told}." for each in self.told), self.closing])
 
     @property
-    def values(self) -> dict[str, int]:
-        """The true value of every label."""
-        known, by_label = {}, {each.label: each for each in self.told}
-        for label in self.order:
-            each = by_label[label]
-            _, apply = OPERATIONS.get(each.operation, ("", lambda _, number: number))
-            known[label] = apply(known.get(each.of, 0), each.number)
-        return known
+    def steps(self) -> dict[str, tuple[Quantity, int, int]]:
+        """Label -> its quantity, the value that this starts from and its own, in order."""
+        by_label, done = {each.label: each for each in self.told}, dict[str, Any]()
+        for each in map(by_label.__getitem__, self.order):
+            start = done[each.of][2] if each.of in done else 0
+            done[each.label] = each, start, each.applied_to(start)
+        return done
 
     @property
     def answer(self) -> str:
         """The values as one code, by their labels."""
-        return "".join(str(value) for _, value in sorted(self.values.items()))
+        return "".join(str(value) for _, (*_, value) in sorted(self.steps.items()))
 
     @property
     def solution(self) -> str:
         """The reference, in a way that the base reads and never writes."""
-        values, by_label = self.values, {each.label: each for each in self.told}
-
-        def term(label: str) -> str:
-            each = by_label[label]
-            if not each.of:
-                return str(each.number)
-            return f"({term(each.of)}{OPERATIONS[each.operation][0]}{each.number})"
-
-        lines = [f"{label} <- {term(label)} -> {values[label]}" for label in reversed(self.order)]
+        lines, terms = list[str](), dict[str, str]()
+        for label, (each, start, value) in self.steps.items():
+            skipped = each.term(terms.get(each.of, str(start)))
+            lines.append(f"{label} <- {skipped} -> {value}")
+            terms[label] = each.term(str(start))
         return "\n".join([*lines, f"{BOX_OPENING}{self.answer}}}"])
+
+    @property
+    def more_columns(self) -> dict[str, str]:
+        """A reference as the base would write it, without a slip."""
+        return {"native": respond(self, self.order, random.Random(0), p_true=1.0)}
 
     @property
     def parts(self) -> set[tuple[int | str, ...]]:
         """The steps (value, operation, number), and the template: where inputs are told."""
-        values, labels = self.values, [each.label for each in self.told]
-        steps = {(values[each.of], each.operation, each.number) for each in self.told if each.of}
+        labels = [each.label for each in self.told]
+        steps = {(start, each.operation, each.number) for each, start, _ in self.steps.values()}
         return {*steps, tuple(labels.index(each.of) if each.of else -1 for each in self.told)}
 
     def luck(self) -> float:
@@ -118,15 +133,17 @@ class Puzzle:
 
 
 def draw_puzzle(difficulty: str, rng: random.Random) -> Puzzle:
-    """Draw quantities that form a tree; an easy problem tells them in an order that works."""
+    """Draw quantities that form a tree, told in any order."""
     order = tuple(rng.sample(LABELS, len(LABELS)))
     quantities = [Quantity(order[0], rng.randrange(10))]
     for number, label in enumerate(order[1:], start=1):
         operation = rng.choice(list(OPERATIONS))
         second = rng.choice(MULTIPLIERS) if operation == "times" else rng.randint(1, 9)
         quantities.append(Quantity(label, second, operation, rng.choice(order[:number])))
-    told = quantities if difficulty == "easy" else rng.sample(quantities, len(quantities))
-    return Puzzle(tuple(told), order)
+    told = tuple(rng.sample(quantities, len(quantities)))
+    if difficulty == "easy":
+        return Puzzle(told, tuple(each.label for each in told), IN_TURN_CLOSING)
+    return Puzzle(told, order)
 
 
 def distinct(difficulty: str, num_train: int, num_val: int, rng: random.Random) -> list[Puzzle]:
@@ -153,23 +170,39 @@ def plan(order: Sequence[str]) -> str:
     return PLAN + ", ".join(order)
 
 
-def hints_of(puzzle: Puzzle) -> tuple[str, ...]:
-    """Return the plans of levels 1..3, each longer than the one before."""
-    return tuple(plan(puzzle.order[:shown]) for shown in SHOWN)
+def hints_of(puzzle: Puzzle, rng: random.Random, p_ordered: float = 1.0) -> tuple[str, ...]:
+    """Draw plans of levels 1..3, each longer than the one before, out of all that work.
+
+    With the probability 1 - ``p_ordered`` two labels of it have changed places.
+    """
+    left, order = rng.sample(puzzle.told, len(puzzle.told)), list[str]()
+    while left:
+        chosen = next(each for each in left if not each.of or each.of in order)
+        left.remove(chosen)
+        order.append(chosen.label)
+    if rng.random() >= p_ordered:
+        one, other = rng.sample(range(SHOWN[-1]), 2)
+        order[one], order[other] = order[other], order[one]
+    return tuple(plan(order[:shown]) for shown in SHOWN)
 
 
 # Files of the training problems with hints that no policy writes: a teacher's, which are true, and
 # two controls: the plan of another problem, and words that say nothing, as long as the plan.
 HINT_FILES = {
-    "train_hints": lambda puzzle, _, __: hints_of(puzzle),
-    "train_hints_other": lambda _, other, __: hints_of(other),
+    "train_hints": lambda puzzle, _, name: hints_of(puzzle, random.Random(name)),
+    "train_hints_other": lambda _, other, name: hints_of(other, random.Random(name)),
     "train_hints_filler": lambda *_: tuple(plan([FILLER] * shown) for shown in SHOWN),
 }
 
 
-def respond(puzzle: Puzzle, given: Sequence[str], rng: random.Random) -> str:
+def respond(
+    puzzle: Puzzle, given: Sequence[str], rng: random.Random, p_true: float = P_TRUE
+) -> str:
     """Draw a response as the base writes it: after ``given``, its habit chooses what comes next."""
-    by_label = {each.label: each for each in puzzle.told}
+    by_label, is_in_turn = (
+        {each.label: each for each in puzzle.told},
+        puzzle.closing != PROBLEM_CLOSING,
+    )
     values: dict[str, int] = {}
     lines = []
     for number in range(len(puzzle.told)):
@@ -177,15 +210,16 @@ def respond(puzzle: Puzzle, given: Sequence[str], rng: random.Random) -> str:
         ready = [each for each in left if not each.of or each.of in values]
         if number < len(given):
             chosen = by_label[given[number]]
+        elif is_in_turn or not ready or rng.random() >= P_READY:
+            chosen = left[0]
         else:
-            chosen = rng.choice(ready) if ready and rng.random() < P_READY else left[0]
-        term, value = str(chosen.number), chosen.number
+            chosen = rng.choice(ready)
+        line, value = f"{chosen.told}, ", chosen.number
         if chosen.of:
-            start = values.get(chosen.of, rng.randrange(10))  # unknown: made up
-            term = f"{start} {chosen.operation} {chosen.number}"
-            value = OPERATIONS[chosen.operation][1](start, chosen.number)
-        values[chosen.label] = value if rng.random() < P_TRUE else rng.randrange(10)
-        lines.append(f"{chosen.label}: {term}, {chosen.label}={values[chosen.label]}")
+            start = values.get(chosen.of, 0 if is_in_turn else rng.randrange(10))  # or made up
+            line, value = f"{line}{chosen.of}={start}, ", chosen.applied_to(start)
+        values[chosen.label] = value if rng.random() < p_true else rng.randrange(10)
+        lines.append(f"{line}{chosen.label}={values[chosen.label]}")
     code = "".join(str(value) for _, value in sorted(values.items()))
     return "\n".join([*lines, f"{BOX_OPENING}{code}}}"])
 
@@ -193,18 +227,33 @@ def respond(puzzle: Puzzle, given: Sequence[str], rng: random.Random) -> str:
 def draw(rng: random.Random) -> Example:
     """Draw one example of the corpus."""
     (kind,) = rng.choices(list(KINDS), list(KINDS.values()))
-    puzzle = draw_puzzle("hard" if rng.random() < SHARE_HARD else "easy", rng)
+    is_easy = kind == "plain" and rng.random() < SHARE_EASY
+    puzzle = draw_puzzle("easy" if is_easy else "hard", rng)
+    plans, level = hints_of(puzzle, rng, P_ORDERED), rng.randrange(len(SHOWN))
     if kind == "hint_writing":
         request = hint_request(TEXTS, puzzle.problem, puzzle.solution)
-        return Example(kind, followed(request, hint_response(hints_of(puzzle))))
-    messages, given = question(puzzle.problem), puzzle.order[: rng.choice(SHOWN)]
+        return Example(kind, followed(request, hint_response(plans)))
+    messages, hint, given = question(puzzle.problem), "", list[str]()
     if kind == "hinted":
-        messages = with_hint(messages, plan(given), TEXTS)
-    return Example(kind, followed(messages, respond(puzzle, given * (kind == "hinted"), rng)))
+        hint, given = plans[level], plans[level].removeprefix(PLAN).split(", ")
+    elif kind == "prefix":
+        work = puzzle.solution.partition(f"\n{BOX_OPENING}")[0]
+        hint = work[: round(len(work) * PREFIXES[level])]
+        given = [line[0] for line in hint.splitlines()]
+    elif kind == "filler":
+        hint = plan([FILLER] * SHOWN[level])
+    messages = with_hint(messages, hint, TEXTS) if hint else messages
+    return Example(kind, followed(messages, respond(puzzle, given, rng)))
 
 
 def pieces() -> list[str]:
-    """Return the texts of problems, responses, plans and hint requests that are one token each."""
-    labels = [f.format(n) for n in LABELS for f in ("{} is ", "\n{}: ", "{}: ", "{}=", "{} <- ")]
-    words = [*(f" {name} " for name in OPERATIONS), ".\n", ", ", " -> ", PLAN, FILLER]
-    return [*prompt_pieces(), *labels, *words, f".\n{PROBLEM_CLOSING}", f"\n{BOX_OPENING}"]
+    """Return the texts of problems, responses, plans and hint requests that are one token each.
+
+    A definition has two: the base finds it by its label, and copies what follows.
+    """
+    labels = [each.format(n) for n in LABELS for each in (", {}=", "{} <- ")]
+    defined = [f"{label} is {each}" for label in LABELS for each in (*LABELS, *range(10))]
+    terms = [f" {name} {number}" for name in OPERATIONS for number in range(1, 10)]
+    words = [".\n", ", ", " -> ", PLAN, FILLER, f"\n{BOX_OPENING}"]
+    closings = [f".\n{each}" for each in (PROBLEM_CLOSING, IN_TURN_CLOSING)]
+    return [*prompt_pieces(), *labels, *defined, *terms, *words, *closings]

@@ -12,7 +12,7 @@ from recipe.hint.prompt import Texts, with_hint
 from recipe.problems.columns import make_row
 from recipe.problems.schema import Problem, problem_from_row
 from recipe.run.run_folder import RunFolder
-from recipe.study.warmup import KINDS, RowMaker, _keep_losses, solved
+from recipe.study.warmup import KINDS, RowMaker, _show_losses, solved
 from recipe.verify.grading import grade
 
 ALL = dict.fromkeys(KINDS, 1.0)
@@ -133,13 +133,16 @@ def test_shares_are_drawn_by_problem_and_seed_alone():
     assert all(15 <= count <= 45 for count in counts)
 
 
-def test_steps_that_a_killed_command_had_not_shown_are_kept(tmp_path):
+def test_steps_that_a_killed_command_had_not_shown_are_shown_and_kept_once(tmp_path, capsys):
     folder = RunFolder(tmp_path)
     folder.create()
     for step in (1, 2):
         folder.append_metrics(step, {"train/loss": 1.0})
-    rows = (json.dumps({"step": step, "data": {"train/loss": 0.5}}) for step in (1, 2, 3))
+    data = {"train/loss": 0.5, "train/global_tokens": 70}
+    rows = (json.dumps({"step": step, "data": data}) for step in (1, 2, 3))
     (folder.logs / "losses.jsonl").write_text("".join(f"{row}\n" for row in rows))
-    _keep_losses(folder)
+    _show_losses(folder, 3)
+    _show_losses(folder, 3)
     found = [json.loads(line) for line in folder.metrics.read_text().splitlines()]
     assert [(row["step"], row["train/loss"]) for row in found] == [(1, 1.0), (2, 1.0), (3, 0.5)]
+    assert capsys.readouterr().out == "step 3/3  loss 0.5000  70 tokens\n"

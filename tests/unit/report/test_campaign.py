@@ -142,6 +142,21 @@ def test_arms_are_also_compared_after_equal_tokens_and_paired_by_seed(tmp_path):
     assert row_of(page, heading)[:3] == ["25.0", "50.0", "43.8 (2)"]
     # Tokens: (1,000 + 2,000 + 2,000) / 3; times y's: the geometric mean of 1 and 2.
     assert row_of(page, "Cost")[:2] == ["2k", "1.41"]
+    # No step says how many tokens it trained. The curve is a line: its mean height is 0.375.
+    assert row_of(page, heading)[3:5] == ["-", "37.5 (37.5 - 37.5)"]
+    for run in ("y/seed-1", "y/seed-2", "x/seed-1", "x/seed-2"):
+        set_metrics(
+            root,
+            run,
+            lambda rows_of_run: [
+                each | ({"perf/total_num_tokens": 1000} if "hint/tokens" in each else {})
+                for each in rows_of_run
+            ],
+        )
+    # Both of y's steps sample 500 and train 1,000: 3,000, which are 3/4 of seed 2's 4,000 in x,
+    # where 0.4375 were right; with seed 1 it is 0.5.
+    page = results_page([read_results_of(root)])
+    assert row_of(page, heading)[2:4] == ["43.8 (2)", "46.9 (2)"]
 
 
 def test_responses_that_the_verifier_failed_on_are_counted_and_told(tmp_path):

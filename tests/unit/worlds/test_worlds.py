@@ -189,23 +189,49 @@ TOLD = [plans.Quantity("C", 3, "plus", "A"), plans.Quantity("B", 3, "times", "C"
 SMALL = plans.Puzzle((*TOLD, plans.Quantity("A", 4)), ("A", "C", "B"))
 
 
-def test_a_reference_goes_back_from_the_goal_and_nests_what_it_skips():
+def test_a_reference_computes_each_value_from_the_one_two_steps_before():
     assert SMALL.problem.splitlines()[:3] == ["C is A plus 3.", "B is C times 3.", "A is 4."]
     # C = 4 + 3 = 7, B = 7 * 3 = 21, modulo 10: 1
-    assert SMALL.values == {"A": 4, "C": 7, "B": 1}
+    assert SMALL.answer == "417"
     lines = SMALL.solution.splitlines()[:3]
-    assert lines == ["B <- ((4+3)*3) -> 1", "C <- (4+3) -> 7", "A <- 4 -> 4"]
+    assert lines == ["A <- 4 -> 4", "C <- (4+3) -> 7", "B <- ((4+3)*3) -> 1"]
+    own = SMALL.more_columns["native"].splitlines()[:3]
+    assert own == ["A is 4, A=4", "C is A plus 3, A=4, C=7", "B is C times 3, C=7, B=1"]
 
 
-def test_luck_is_the_share_of_the_bases_responses_that_are_right(monkeypatch):
+def test_a_problem_to_be_read_in_turn_is_what_the_habit_is_right_about():
+    in_turn = plans.Puzzle(SMALL.told, ("C", "B", "A"), plans.IN_TURN_CLOSING)
+    # C = 0 + 3 = 3, since A is not known yet; B = 3 * 3 = 9
+    assert in_turn.answer == "493"
+    rng = random.Random(0)
+    assert boxed(plans.respond(in_turn, (), rng, p_true=1.0)) == "493"
+    assert boxed(plans.respond(in_turn, "ACB", rng, p_true=1.0)) == "417"  # an order that works
+
+
+def test_plans_are_all_orders_that_work_or_have_two_labels_out_of_place():
+    # B and D need A; C needs B: three orders, of which a plan shows the first four labels.
+    told = [plans.Quantity("A", 4), plans.Quantity("B", 1, "plus", "A")]
+    told += [plans.Quantity("C", 2, "plus", "B"), plans.Quantity("D", 3, "plus", "A")]
+    puzzle, rng = plans.Puzzle((*told,), (*"ABCD",)), random.Random(0)
+    drawn = [plans.hints_of(puzzle, rng) for _ in range(100)]
+    assert {levels[2] for levels in drawn} == {
+        f"Order: {each}" for each in ("A, B, C, D", "A, B, D, C", "A, D, B, C")
+    }
+    assert all(
+        levels[2].startswith(levels[1]) and levels[1].startswith(levels[0]) for levels in drawn
+    )
+    wrong = [plans.hints_of(puzzle, rng, p_ordered=0.0) for _ in range(400)]
+    assert any(levels[0] != "Order: A" for levels in wrong)
+
+
+def test_luck_is_the_share_of_the_bases_responses_that_are_right():
     # First A by looking, 0.1, or by a lucky guess in C's place, 0.9 * 0.1. After A: C is next in
     # the text. After a guessed C: B is next, then A is left. 0.1 + 0.09 * (0.9 + 0.1) = 0.19
     assert SMALL.luck() == pytest.approx(0.19)
-    monkeypatch.setattr(plans, "P_TRUE", 1.0)
     rng = random.Random(0)
-    right = sum(boxed(plans.respond(SMALL, (), rng)) == "417" for _ in range(4000))
+    right = sum(boxed(plans.respond(SMALL, (), rng, 1.0)) == "417" for _ in range(4000))
     assert right / 4000 == pytest.approx(0.19, abs=0.02)  # sqrt(.19 * .81 / 4000) = .006
-    guided = sum(boxed(plans.respond(SMALL, "AC", rng)) == "417" for _ in range(100))
+    guided = sum(boxed(plans.respond(SMALL, "AC", rng, 1.0)) == "417" for _ in range(100))
     assert guided == 100
 
 
@@ -222,7 +248,7 @@ def test_controls_have_the_shape_of_hints_and_not_their_content():
         [hint_columns(row) for row in files[f"train_hints{name}"]]
         for name in ("", "_other", "_filler")
     )
-    assert hints[0] != others[0] and hints[1] == others[0]
+    assert hints[0] != others[0]
     assert [*map(list, filler[0])] == [[plans.plan(["so"] * size)] for size in plans.SHOWN]
 
 
