@@ -12,12 +12,12 @@ Unusable input: exit code 2, one line on stderr, no output file. docs/data.md ha
 
 from __future__ import annotations
 
-import argparse
 import logging
 import re
 import unicodedata
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import fields
 from pathlib import Path
 
 from recipe.problems.columns import check_target, read_file, read_problems, write_rows
@@ -60,8 +60,7 @@ def findings(prepared: Prepared) -> list[str]:
 
 
 def _parser() -> Parser:
-    raw = argparse.RawDescriptionHelpFormatter
-    parser = Parser(description=__doc__, formatter_class=raw, allow_abbrev=False)
+    parser = Parser(description=__doc__, allow_abbrev=False)
     add = parser.add_argument
     add("input", metavar="IN", help="a file, or the name of a source")
     add("output", type=Path, metavar="OUT.parquet")
@@ -82,7 +81,6 @@ def _parser() -> Parser:
 
 
 def main(argv: Sequence[str]) -> None:
-    """Read, check and write, and check what was written; or list the sources."""
     if list(argv) == ["sources"]:
         print(SOURCES_FILE.read_text("utf-8"))
         return
@@ -93,8 +91,7 @@ def main(argv: Sequence[str]) -> None:
     for path in (given.input, given.copy, *given.check_overlap):
         if path and Path(path).exists() and given.output.exists() and given.output.samefile(path):
             raise DataError(f"{given.output}: is read too ({path}); name another OUT")
-    names = (*KEYS, "kind", "source", "split", "system_prompt", "seed", "config")
-    said = Given(**{name: getattr(given, name) for name in names})
+    said = Given(**{each.name: getattr(given, each.name) for each in fields(Given)})
     how = {"copy": given.copy, "revision": given.revision, "limit": given.limit}
     prepared = read_rows(given.input, said, **how)
     lines = findings(prepared)

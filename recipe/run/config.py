@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from hydra.core.override_parser.types import Quote, QuotedString
 from omegaconf import DictConfig, ListConfig, OmegaConf
 
 from recipe.run.errors import ConfigError
@@ -24,6 +25,13 @@ FUNCTION, KWARGS = names("reward", "custom_reward_function reward_kwargs")
 def setting(config: DictConfig, name: str) -> Any:
     """Return the value of a dotted name; ``None`` where the config has no such node."""
     return OmegaConf.select(config, name)
+
+
+def override(name: str, value: object) -> str:
+    """Return a setting as a command line gives it, whatever characters a text has."""
+    if isinstance(value, int | float):
+        return f"{name}={str(value).lower()}"
+    return f"{name}={QuotedString(str(value), Quote.single).with_quotes()}"
 
 
 def files_of(config: DictConfig, name: str) -> list[str]:
@@ -60,7 +68,6 @@ def rollout_devices(config: DictConfig) -> int:
 
 
 def check(is_fine: object, message: str) -> None:
-    """Raise ``ConfigError`` with the message unless all is fine."""
     if not is_fine:
         raise ConfigError(message)
 

@@ -7,16 +7,19 @@ import contextlib
 import os
 import sys
 from collections.abc import Iterator
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from recipe.run.errors import HintError, Terminated, one_line
 
 
 class Parser(argparse.ArgumentParser):
-    """Reports a wrong argument in one line, without the usage, and exits with code 2."""
+    """Shows its description as it is; exits with code 2 and one line at a wrong argument."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        how = argparse.RawDescriptionHelpFormatter
+        super().__init__(*args, formatter_class=how, **options)
 
     def error(self, message: str) -> NoReturn:
-        """Print the line."""
         self.exit(2, f"{self.prog}: {' '.join(message.split())}\n")
 
 

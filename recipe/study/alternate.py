@@ -8,7 +8,6 @@ interruption, repeat the command. trainer.eval_only=true evaluates the current p
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import functools
 import json
@@ -17,12 +16,12 @@ import socket
 import subprocess
 import sys
 import time
-import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import httpx
 from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig, OmegaConf
 
@@ -32,7 +31,7 @@ from recipe.hint.methods import get_method
 from recipe.hint.settings import build_method, settings_of
 from recipe.run.checkpoints import MERGED, resume_step, step_folder
 from recipe.run.children import GRACE_S, deferred_signals, end_child, pause, run_child, start_child
-from recipe.run.config import check
+from recipe.run.config import check, override
 from recipe.run.ending import Parser
 from recipe.run.errors import HintError, StallError
 from recipe.run.whole_file import claimed
@@ -147,7 +146,7 @@ class Alternation:
                 "hint.teacher.cache_dir": self.root / "answers" / served,
                 **more,
             }
-            arguments = [f"{key}={_override(value)}" for key, value in given.items()]
+            arguments = [override(key, value) for key, value in given.items()]
             self._run("main_hint.py", [*self.settings, *arguments], server)
 
     @contextlib.contextmanager
@@ -194,15 +193,9 @@ def _check_runs(server: subprocess.Popen | None) -> None:
 
 
 def _answers(url: str) -> bool:
-    direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    with contextlib.suppress(OSError), direct.open(url, timeout=2.0):
-        return True
+    with contextlib.suppress(httpx.HTTPError):
+        return httpx.get(url, timeout=2.0, trust_env=False).is_success
     return False
-
-
-def _override(given: object) -> str:
-    text = str(given)
-    return text.lower() if isinstance(given, int | float) else f"'{text}'"
 
 
 def server_arguments(config: Any, devices: str) -> list[str]:
@@ -262,7 +255,6 @@ def check_settings(config: DictConfig, devices: str) -> str:
 
 
 def check_and_alternate(devices: str, config: DictConfig) -> None:
-    """Check everything, then train both roles, or evaluate the pair."""
     from recipe.hint.adapter.preflight.run import preflight
 
     settings = [str(each) for each in HydraConfig.get().overrides.task]
@@ -281,8 +273,7 @@ def check_and_alternate(devices: str, config: DictConfig) -> None:
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Run the command; the exit code is 0 only when it has done all it was asked for."""
-    as_is = argparse.RawDescriptionHelpFormatter
-    parser = Parser(description=__doc__, formatter_class=as_is, allow_abbrev=False)
+    parser = Parser(description=__doc__, allow_abbrev=False)
     parser.add_argument("--devices", default="", help="GPUs that serve")
     given, settings = parser.parse_known_args(argv)
     start = functools.partial(check_and_alternate, given.devices)

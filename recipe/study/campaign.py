@@ -10,24 +10,22 @@ the same time makes runs that the first has not begun.
 
 from __future__ import annotations
 
-import argparse
 import json
 import shutil
 import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from operator import itemgetter
 from pathlib import Path
 from typing import Annotated
 
 import yaml
-from hydra.core.override_parser.types import Quote, QuotedString
 from pydantic import Field
 
 from recipe import PROGRAMS
 from recipe.run.checkpoints import resume_step, step_folder
 from recipe.run.children import deferred_signals, run_child
+from recipe.run.config import override
 from recipe.run.ending import Parser, errors_in_one_line
 from recipe.run.errors import ConfigError, HintError, one_line
 from recipe.run.run_folder import RunFolder
@@ -103,7 +101,6 @@ class Plan:
         return f"{self.arm}/seed-{self.seed}"
 
     def as_json(self) -> dict[str, list[str]]:
-        """Return what makes the run, as it stands in its folder."""
         return {"settings": [*self.settings], "evaluation": [*self.evaluation]}
 
     def check_made(self, root: Path) -> None:
@@ -146,11 +143,9 @@ class Campaign:
 
     @property
     def compared_with(self) -> str:
-        """The arm that the others are compared with."""
         return self.reference or next(iter(self.arms))
 
     def seeds_of(self, arm: str) -> tuple[int, ...]:
-        """Return the seeds of an arm's runs."""
         own = self.arms[arm].seeds
         return self.seeds if own is None else own
 
@@ -161,11 +156,10 @@ class Campaign:
         found = []
         for name in only or self.arms:
             arm = self.arms[name]
-            for place, seed in enumerate(self.seeds_of(name)):
+            for seed in self.seeds_of(name):
                 settings = (*self.settings, *arm.settings, f"hint.seed={seed}", f"data.seed={seed}")
-                plan = Plan(name, seed, settings, (*self.evaluation, *arm.evaluation))
-                found.append((place, plan))
-        return [plan for _, plan in sorted(found, key=itemgetter(0))]
+                found.append(Plan(name, seed, settings, (*self.evaluation, *arm.evaluation)))
+        return sorted(found, key=lambda plan: self.seeds_of(plan.arm).index(plan.seed))
 
 
 def read_campaign(path: str | Path) -> Campaign:
@@ -189,11 +183,6 @@ def state_of(plan: Plan, root: Path) -> str:
     if step != int(config["trainer"]["total_training_steps"]):
         return f"train after step {step}"
     return "evaluate"
-
-
-def _quoted(path: Path) -> str:
-    """Return a path as an override may hold it, whatever characters it has."""
-    return QuotedString(str(path), Quote.single).with_quotes()
 
 
 def make(path: Path, root: Path, only: Sequence[str] = ()) -> None:
@@ -233,13 +222,13 @@ def _make_run(plan: Plan, root: Path) -> None:
         _say(f"{plan.name}: {step}")
         write_whole(folder / RUN_FILE, json.dumps(plan.as_json(), indent=1) + "\n")
         command = [sys.executable, str(PROGRAMS / "main_hint.py"), *plan.settings]
-        command.append(f"hint.run_dir={_quoted(folder)}")
+        command.append(override("hint.run_dir", folder))
         if step == "evaluate":
             number = resume_step(folder / "checkpoints") or 0
             checkpoint = step_folder(folder / "checkpoints", number)
             # The training may have been killed between its last checkpoint and that step's line.
             RunFolder(folder).restore_metrics(number, checkpoint)
-            weights = f"actor_rollout_ref.model.path={_quoted(checkpoint)}"
+            weights = override("actor_rollout_ref.model.path", checkpoint)
             command += [*plan.evaluation, *_EVALUATES, weights]
         else:  # what is there is of weights that the run no longer has
             shutil.rmtree(folder / "evaluation", ignore_errors=True)
@@ -257,8 +246,7 @@ def _say(line: str) -> None:
 
 @errors_in_one_line()
 def main(argv: Sequence[str] | None = None) -> None:
-    """Make or list the runs."""
-    parser = Parser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = Parser(description=__doc__)
     parser.add_argument("campaign", type=Path, help="YAML file, such as configs/campaign/*.yaml")
     parser.add_argument("-o", "--output", type=Path, required=True, help="folder of the runs")
     parser.add_argument("--only", action="append", default=[], metavar="ARM", help="repeatable")

