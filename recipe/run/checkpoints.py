@@ -70,7 +70,7 @@ def empty_step(root: str | Path, step: int) -> None:
         shutil.rmtree(folder / part, ignore_errors=True)
 
 
-def drop_old(root: str | Path, step: int, keep: int | None = None) -> None:
+def drop_old(root: str | Path, step: int, keep: int | None) -> None:
     """Delete the large files of all but the newest ``keep`` complete checkpoints up to ``step``.
 
     verl counts only what its own process has saved; what an earlier start has left is counted
@@ -88,7 +88,6 @@ def drop_old(root: str | Path, step: int, keep: int | None = None) -> None:
 
 
 def complete_steps(root: str | Path) -> list[int]:
-    """Return the steps of the complete checkpoints, in order."""
     found = (step_of(path.parent) for path in Path(root).glob(f"global_step_*/{COMPLETE}"))
     return sorted(step for step in found if step is not None)
 
@@ -131,7 +130,6 @@ def said_of(folder: Path) -> dict[str, Any]:
 
 
 def check_undamaged(folder: Path) -> None:
-    """Refuse a checkpoint with a file that is missing or has another size than when saved."""
     for name, expected in said_of(folder)["bytes"].items():
         path = folder / name
         if not path.is_file() or path.stat().st_size != expected:

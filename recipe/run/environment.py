@@ -7,12 +7,12 @@ import logging
 import os
 import platform
 import subprocess
-import sys
 from importlib.metadata import distributions
 from pathlib import Path
 from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
+from psutil import virtual_memory
 
 from recipe import REPOSITORY
 
@@ -82,7 +82,7 @@ def environment_of(config: DictConfig) -> dict[str, str]:
         own["HF_HUB_OFFLINE"] = "0"
     if not files or sum(each.stat().st_size for each in files if each.is_file()) >= _LARGE_BYTES:
         own["OMP_NUM_THREADS"] = str(len(os.sched_getaffinity(0)))
-        own["VLLM_CPU_KVCACHE_SPACE"] = str(min(max(1, int(_memory_gib()) // 8), 4))
+        own["VLLM_CPU_KVCACHE_SPACE"] = str(min(max(1, virtual_memory().total // 2**33), 4))
     return QUIET_ENVIRONMENT | CPU_ENVIRONMENT | own
 
 
@@ -93,7 +93,7 @@ def log_to_stderr() -> None:
     """
     logger = logging.getLogger("recipe")
     logger.setLevel(logging.WARNING)
-    handler = logging.StreamHandler(sys.stderr)
+    handler = logging.StreamHandler()
     handler.setFormatter(logging.Formatter("%(levelname)s:%(asctime)s:%(message)s"))
     logger.handlers, logger.propagate = [handler], False
 
@@ -102,8 +102,10 @@ def describe_machine() -> dict[str, Any]:
     """Return versions and Ray's resources as JSON values, without addresses, users and paths."""
     import ray
 
-    machine: dict[str, Any] = {"driver": f"{os.cpu_count()} processors, {_memory_gib():.0f} GiB"}
-    machine["system"] = f"{platform.system()} {platform.machine()}"
+    machine: dict[str, Any] = {
+        "driver": f"{os.cpu_count()} processors, {virtual_memory().total / 2**30:.0f} GiB",
+        "system": f"{platform.system()} {platform.machine()}",
+    }
     for name, value in ray.cluster_resources().items():
         if name.startswith(("CPU", "GPU", "accelerator_type")):
             machine[name] = value
@@ -116,7 +118,3 @@ def describe_machine() -> dict[str, Any]:
             found = subprocess.check_output(git, text=True, timeout=10, stderr=subprocess.DEVNULL)
             versions["commit"] = found.strip().replace("-dirty", " with changes")
     return {"machine": machine, "version": versions}
-
-
-def _memory_gib() -> float:
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30

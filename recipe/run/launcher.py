@@ -36,11 +36,9 @@ _GONE = (psutil.STATUS_DEAD, psutil.STATUS_ZOMBIE)
 
 
 def run_to_its_end(config: DictConfig, runner_class: type) -> RunFolder:
-    """Start Ray and a runner, show its progress, and end Ray again.
+    """Start Ray, call the runner's method ``run(config)`` inside it, and end Ray again.
 
-    Args:
-        config: The run's; its paths become absolute.
-        runner_class: Its method ``run(config)`` runs inside Ray.
+    The paths in ``config`` become absolute.
     """
     # Here: the actors do not know Hydra's resolvers, such as the time in the run's name.
     OmegaConf.resolve(config)
@@ -115,8 +113,8 @@ class RayServices:
 
     def __init__(self) -> None:
         children = psutil.Process().children(recursive=True)
-        known = {name: each for each in children if (name := _asked(each, "name"))}
-        self._services = {name: known[name] for name in ("gcs_server", "raylet") if name in known}
+        named = {_asked(each, "name"): each for each in children}
+        self._services = {name: named[name] for name in ("gcs_server", "raylet") if name in named}
         self.are_ours = bool(self._services)
         self._started: set[psutil.Process] = set()
         self._ran_at = dict.fromkeys(self._services, time.monotonic())
@@ -220,11 +218,8 @@ def ray_arguments(config: DictConfig) -> dict[str, Any]:
 
     default_env = get_ppo_ray_runtime_env(config)
     own_env = {name: os.environ[name] for name in environment_of(config)}
-    default_env["env_vars"] = {
-        **default_env.get("env_vars", {}),
-        **own_env,
-        "TRANSFER_QUEUE_ENABLE": "1",
-    }
+    own_env["TRANSFER_QUEUE_ENABLE"] = "1"
+    default_env["env_vars"] = {**default_env.get("env_vars", {}), **own_env}
     quiet = {"log_to_driver": False, "include_dashboard": False, "logging_level": "ERROR"}
     given: Any = OmegaConf.to_container(config.ray_kwargs.get("ray_init", {}), resolve=True)
     # Without verl's own py_executable=null; an environment of the user's has a Python of its own.

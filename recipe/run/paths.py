@@ -6,6 +6,8 @@ from pathlib import Path
 
 from omegaconf import DictConfig, OmegaConf
 
+from recipe.run.config import files_of
+
 CHECKPOINTS = "trainer.default_local_dir"
 # Folders that a run makes.
 FOLDERS = (
@@ -42,11 +44,8 @@ def make_absolute(config: DictConfig) -> None:
         if path := OmegaConf.select(config, name):
             OmegaConf.update(config, name, local_path(path))
     for name in DATA_FILES:
-        files = OmegaConf.select(config, name)
-        files = [files] if isinstance(files, str) else files
-        OmegaConf.update(config, name, [local_path(path) for path in files])
+        OmegaConf.update(config, name, [local_path(path) for path in files_of(config, name)])
 
 
 def evaluation_folder(config: DictConfig) -> Path:
-    """Return where an evaluation writes."""
     return Path(config.hint.run_dir) / "evaluation"

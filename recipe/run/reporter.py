@@ -84,7 +84,7 @@ def describe(data: Mapping[str, Any], head: str, left: str = "") -> str:
         told.append(f"{_seconds(data, 'step'):6.1f} s")
         told += [f"{word} {_seconds(data, name):5.1f}" for word, (name, *_) in _PHASES.items()]
         told += [f"{word} {value}" for word, value in _signal(data).items()]
-    told += [f"accuracy {each}" for each in _accuracy_lines(data)]
+    told += [f"accuracy {name}: {value}" for name, value in _validations(data).items()]
     return "  ".join([*told, left]).rstrip()
 
 
@@ -113,14 +113,11 @@ def _levels(data: Mapping[str, Any]) -> list[int]:
     return found if "hint/used_level_1" in data else []
 
 
-def _accuracy_lines(data: Mapping[str, Any]) -> list[str]:
-    """Return a line on each validation set, with turns on what they change."""
-    lines = []
-    for name, value in accuracies(data).items():
-        prefix = f"val-turns/{name}/"
-        told = _turns(data, prefix) if f"{prefix}delta" in data else f"{100 * value:.1f} %"
-        lines.append(f"{name}: {told}")
-    return lines
+def _validations(data: Mapping[str, Any]) -> dict[str, str]:
+    """Return the accuracy on each validation set, with turns what they change."""
+    told = {name: f"{100 * value:.1f} %" for name, value in accuracies(data).items()}
+    prefixes = {name: f"val-turns/{name}/" for name in told if f"val-turns/{name}/delta" in data}
+    return told | {name: _turns(data, prefix) for name, prefix in prefixes.items()}
 
 
 def _turns(data: Mapping[str, Any], prefix: str) -> str:
@@ -135,9 +132,9 @@ def closing_lines(folder: RunFolder) -> list[str]:
     """Sum the run up: accuracies of its first and last validation, and where everything is."""
     validations = [row for row in read_rows(folder.metrics) if accuracies(row)]
     lines = [
-        f"  step {row['step']}, without hints, {line}"
+        f"  step {row['step']}, without hints, {name}: {value}"
         for row in validations[:1] + validations[1:][-1:]
-        for line in _accuracy_lines(row)
+        for name, value in _validations(row).items()
     ]
     page = f"  its page: hint report serve {shlex.quote(str(folder.root))}"
     return [*lines, f"  everything is in {folder.root}", page]
@@ -164,7 +161,7 @@ def step_table(rows: Sequence[Mapping[str, Any]], left: str = "") -> Any:
         cells += [told.get(name, "").strip() for name in signal]
         cells.append(Text.assemble(*_bar(row)))
         cells += [Text(_marks(_levels(row)), "cyan")] if has_levels else []
-        found = dict(line.split(": ", 1) for line in _accuracy_lines(row))
+        found = _validations(row)
         table.add_row(str(row["step"]), *cells, *(found.get(name, "") for name in sets))
     key = [(f"{mark} {word}  ", colour) for word, (_, mark, colour) in _PHASES.items()]
     table.caption = Text.assemble(*key, (left, "bold"))

@@ -25,7 +25,6 @@ from recipe.run.run_folder import accuracies, read_rows
 
 _KEPT = names("trainer", "max_actor_ckpt_to_keep max_critic_ckpt_to_keep")
 _MODE, _FROM = names("trainer", "resume_mode resume_from_path")
-_OTHER = "give another trainer.experiment_name"
 # What must be as it was for a run to be resumed: a setting, or a section with all that is in it ...
 _SAME = (
     # verl writes a file per trainer process, and can be resumed only with as many.
@@ -70,7 +69,7 @@ def check_run_folder(config: DictConfig) -> str:
         check(
             own_step is None or is_within(root, folder),
             f"hint.run_dir={run} has step {own_step} of a run that {_FROM}={path} would begin "
-            f"again; go on with {_MODE}=auto, or {_OTHER}",
+            f"again; go on with {_MODE}=auto, or give another trainer.experiment_name",
         )
         return f"resumes from {path}"
     if own_step is None:
@@ -162,7 +161,6 @@ def check_places(config: DictConfig) -> None:
 
 
 def check_folder(name: str, value: object) -> None:
-    """Refuse a folder that cannot be written to."""
     path = Path(str(value)).absolute()
     there = next(each for each in (path, *path.parents) if each.exists())
     check(

@@ -83,7 +83,6 @@ def append_lines(path: Path, lines: Iterable[bytes]) -> None:
 
 
 def file_sha256(path: str | Path) -> str:
-    """Return a file's digest."""
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
