@@ -6,7 +6,6 @@ OUT holds safetensors, tokenizer, chat template and a model card; transformers a
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import functools
 import json
@@ -46,8 +45,7 @@ _OF_CARD = {
 
 @errors_in_one_line()
 def main(argv: list[str] | None = None) -> int:
-    """Write the folder."""
-    parser = Parser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = Parser(description=__doc__)
     parser.add_argument("kind", nargs="?", choices=("inspect",), help="a log of RUN's evaluation")
     parser.add_argument("checkpoint", type=Path, help="RUN/checkpoints/global_step_N, or RUN")
     parser.add_argument("out", type=Path, help="folder to make, or OUT.eval")
@@ -61,10 +59,17 @@ def main(argv: list[str] | None = None) -> int:
         write_log(given.checkpoint, given.out)
         print(f"{given.out}: a log for `inspect view`")
         return 0
+    check(not given.out.exists(), f"{given.out} already exists; give a new folder")
+    folder = checkpoint_of(given.checkpoint)
+    if folder is None or (step := step_of(folder)) is None:
+        told = "is not a checkpoint; give a folder checkpoints/global_step_N of a run"
+        raise ConfigError(f"{given.checkpoint} {told}")
+    check_undamaged(folder)
     name = given.push_to_hub
     if name:  # before the work: a wrong name or token is told at once
         _ask_hub("create_repo", name, private=True, exist_ok=True)
-    export_model(given.checkpoint, given.out, given.dtype, given.license)
+    card = model_card(folder.parent.parent, step, given.license)
+    write_whole_model(folder / "actor", given.out, given.dtype, card)
     print(f"{given.out}: {given.dtype} weights, tokenizer and model card")
     if name:
         _ask_hub("upload_folder", name, folder_path=given.out)
@@ -85,20 +90,6 @@ def _ask_hub(what: str, name: str, **options: Any) -> None:
         raise HintError(f"the hub did not do {what} for {name}: {told}") from error
 
 
-def export_model(
-    checkpoint: str | Path, target: Path, dtype: str, license_name: str = "unknown"
-) -> None:
-    """Write ``target`` with its model card, whole or not at all."""
-    check(not target.exists(), f"{target} already exists; give a new folder")
-    folder = checkpoint_of(checkpoint)
-    if folder is None or (step := step_of(folder)) is None:
-        told = "is not a checkpoint; give a folder checkpoints/global_step_N of a run"
-        raise ConfigError(f"{checkpoint} {told}")
-    check_undamaged(folder)
-    card = model_card(folder.parent.parent, step, license_name)
-    write_whole_model(folder / "actor", target, dtype, card)
-
-
 def model_card(folder: Path, step: int, license_name: str) -> str:
     """Return the card of the model that the run in ``folder`` had after ``step`` steps."""
     run = Run(folder.resolve().name, folder)
@@ -108,10 +99,9 @@ def model_card(folder: Path, step: int, license_name: str) -> str:
     config = OmegaConf.create(run.config)
     rows = {name: OmegaConf.select(config, path) or "unknown" for name, path in _OF_CARD.items()}
     base = str(rows["base model"])
+    is_on_hub = re.fullmatch(r"[\w.-]+/[\w.-]+", base) and not Path(base).exists()
     data = ModelCardData(
-        base_model=base
-        if re.fullmatch(r"[\w.-]+/[\w.-]+", base) and not Path(base).exists()
-        else None,
+        base_model=base if is_on_hub else None,
         license=license_name,
         library_name="transformers",
         pipeline_tag="text-generation",
@@ -123,14 +113,6 @@ def model_card(folder: Path, step: int, license_name: str) -> str:
     table = re.sub(r"(?<![\w.-])/[^\s,'\]]*/", "", table)  # folders are nobody's business
     said = "Trained by reinforcement learning with verifiable rewards. Nothing else was evaluated."
     return f"---\n{data.to_yaml()}\n---\n\n# {run.name}\n\n{said}\n\n| | |\n|---|---|\n{table}"
-
-
-def write_whole_model(parts: Path, target: Path, dtype: str, card: str = "") -> None:
-    """Write what verl saved of a trainer as a model with its card, whole or not at all."""
-    with whole_folder(target) as draft:
-        write_model(parts, draft, dtype)
-        if card:
-            (draft / "README.md").write_text(card, encoding="utf-8")
 
 
 def merge_model(config: DictConfig) -> None:
@@ -153,8 +135,8 @@ def merge_model(config: DictConfig) -> None:
     check(code == 0, f"{checkpoint} cannot be merged: exit code {code}")
 
 
-def write_model(actor: Path, target: Path, dtype: str) -> None:
-    """Write the folder that transformers loads from what verl saved of a trainer.
+def write_whole_model(actor: Path, target: Path, dtype: str, card: str = "") -> None:
+    """Write what verl saved of a trainer as a model with its card, whole or not at all.
 
     verl's own merger rounds each part to bf16 first and leaves the adapter apart.
     """
@@ -170,11 +152,14 @@ def write_model(actor: Path, target: Path, dtype: str) -> None:
     weights = {name: each.to(torch_dtype) for name, each in parts}
     if missing := model.state_dict().keys() - weights.keys():
         raise ConfigError(f"{actor} lacks the weights {', '.join(sorted(missing)[:3])}")
-    shutil.copytree(files, target, dirs_exist_ok=True)
-    save_readable(model, target, state_dict=weights)  # with a configuration of the new dtype
     settings = files / "generation_config.json"
-    if settings.exists():  # the library has made one of the configuration
-        shutil.copy2(settings, target)
+    with whole_folder(target) as draft:
+        shutil.copytree(files, draft, dirs_exist_ok=True)
+        save_readable(model, draft, state_dict=weights)  # with a configuration of the new dtype
+        if settings.exists():  # the library has made one of the configuration
+            shutil.copy2(settings, draft)
+        if card:
+            (draft / "README.md").write_text(card, encoding="utf-8")
 
 
 def save_readable(model: Any, target: Path, **options: Any) -> None:
