@@ -50,7 +50,6 @@ PROBE_LIMIT_S = 10.0
 SOURCES_FILE = Path(__file__).with_name("sources.yaml")
 SOURCES: dict[str, dict[str, Any]] = read_yaml(SOURCES_FILE.read_text("utf-8"))
 _IDS = ("unique_id", "problem_idx", "id")  # of a public set; the first that a record has
-_KIND = {kind: {"kind": kind} for kind in ("choice", "program")}
 _SETUP = ("setup", "test_imports", "entry_point")  # of a program: they go into its tests
 # Names of columns that a command may give, and where each is looked for if it does not.
 KEYS = {
@@ -277,7 +276,7 @@ def _gpqa(fields: Fields) -> Fields:
     letter, asked = "ABCD"[order.index(0)], text(fields, "Question", is_required=True)
     problem = with_options(asked, [options[n] for n in order], letter, "Incorrect Answer 1")
     made = {"problem": problem, "answer": letter, "solution": text(fields, "Explanation")}
-    return made | {"id": row_id, "reward_model": _KIND["choice"]}
+    return made | {"id": row_id, "reward_model": {"kind": "choice"}}
 
 
 def _mmlu_pro(fields: Fields) -> Fields:
@@ -287,7 +286,7 @@ def _mmlu_pro(fields: Fields) -> Fields:
     problem = with_options(asked, texts(fields, "options"), letter, "options")
     row_id = f"{text(fields, 'category')}/{text(fields, 'question_id')}"
     made = {"problem": problem, "answer": letter, "id": row_id}
-    return made | {"reward_model": _KIND["choice"]}
+    return made | {"reward_model": {"kind": "choice"}}
 
 
 def _gsm8k(fields: Fields) -> Fields:
@@ -330,7 +329,7 @@ def _mbpp(fields: Fields) -> Fields:
         "answer": source,
         "solution": f"```python\n{code}\n```" if code else "",
         "id": fields.get("task_id"),
-        "reward_model": _KIND["program"],
+        "reward_model": {"kind": "program"},
     }
 
 

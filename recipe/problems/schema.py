@@ -129,7 +129,6 @@ def conversation(row: Mapping[str, Any]) -> tuple[dict[str, str], ...]:
 
 
 def read_kind(row: Mapping[str, Any]) -> Kind:
-    """Return the kind that ``reward_model.kind`` names, ``maths`` where it does not."""
     kind = field(row, "reward_model.kind") or "maths"
     if kind not in KINDS:
         what = f"expected one of {', '.join(KINDS)}, got {short(kind)}"
@@ -172,7 +171,6 @@ def content_id(text: str) -> str:
 
 
 def is_text(value: Any) -> bool:
-    """Return whether a value is a text that is not blank."""
     return isinstance(value, str) and bool(value.strip())
 
 
@@ -186,7 +184,6 @@ def is_missing(value: Any) -> bool:
 
 
 def short(value: Any) -> str:
-    """Return a value as a message shows it, 60 characters at most."""
     text = repr(value)
     return text if len(text) <= 60 else text[:57] + "..."
 
@@ -226,7 +223,6 @@ def complete_sets(hints: Sequence[Sequence[str]], max_level: int) -> list[list[s
 
 
 def check_truth(kind: Kind, truth: str, column: str) -> None:
-    """Check that ``truth`` can be a ground truth of this kind."""
     if kind == "choice" and not (len(truth) == 1 and "A" <= truth <= "Z"):
         what = f"the ground truth of a choice is one letter from A to Z, got {short(truth)}"
         raise FieldFault(column, what)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import hashlib
 import json
 import math
@@ -80,10 +81,8 @@ def _points(run: Run, value: Callable[[Mapping[str, float]], float]) -> dict[int
     """Return step -> value; steps without the metric are left out."""
     points = {}
     for row in run.training:
-        try:
+        with contextlib.suppress(KeyError, ZeroDivisionError):
             points[row["step"]] = value(row)
-        except (KeyError, ZeroDivisionError):
-            continue
     return points
 
 

@@ -180,13 +180,11 @@ def macro_average(benchmarks: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
 
 def write_results(
     folder: Path, ids: Mapping[str, Collection[str]], settings: Mapping[str, Any]
-) -> dict[str, Any]:
+) -> None:
     """Compute everything from the response files; write ``results.json`` and ``table.md``.
 
-    Args:
-        folder: ``RUN/evaluation``.
-        ids: Benchmark -> ids of its problems, in the order of the table.
-        settings: What the responses were drawn with (``evaluation_settings``).
+    ``folder`` is ``RUN/evaluation``; ``ids`` are those of each benchmark's problems, in the order
+    of the table; with ``settings`` the responses were drawn (``evaluation_settings``).
 
     Raises:
         DataError: A response is missing or repeated. Nothing is written then.
@@ -202,7 +200,6 @@ def write_results(
     write_whole(folder / "table.md", "\n".join(evaluation_table(results)) + "\n")
     # Last: if it exists, so does the table.
     write_whole(folder / _RESULTS, json.dumps(results, indent=1, allow_nan=False) + "\n")
-    return results
 
 
 def _results(head: Mapping[str, Any], groups: Mapping[str, Groups]) -> dict[str, Any]:

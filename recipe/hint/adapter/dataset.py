@@ -28,9 +28,8 @@ class RowDataset(RLHFDataset):
         key, names = self.prompt_key, dataframe.column_names
 
         def put(name: str, values: list[Any]) -> Any:
-            return dataframe.remove_columns([name] if name in names else []).add_column(
-                name, values
-            )
+            others = dataframe.remove_columns([name] if name in names else [])
+            return others.add_column(name, values)
 
         if key not in names and "raw_prompt" in names:
             dataframe = dataframe.rename_column("raw_prompt", key)

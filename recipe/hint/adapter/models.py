@@ -11,7 +11,6 @@ from recipe.hint.methods import Method
 from recipe.run.config import MODEL_NODE, setting
 from recipe.run.errors import ConfigError, one_line
 
-ATTENTION = f"{MODEL_NODE}.override_config.attn_implementation"
 _ULYSSES = "fsdp_config.ulysses_sequence_parallel_size"
 
 
@@ -56,15 +55,9 @@ def choose_attention(config: DictConfig) -> list[str]:
     """Write the trainer's attention into the settings where nothing else is given.
 
     verl's own default is flash-attn. Without it torch's attention serves, or transformers' plain
-    one for a model that caps its attention logits, which torch's cannot.
-
-    Returns:
-        A line to show, where flash-attn would have been taken.
+    one for a model that caps its attention logits, which torch's cannot; a line to show says so.
     """
-    if setting(config, "trainer.eval_only"):
-        return []
-    reason = flash_attn_missing()
-    if reason is None:
+    if setting(config, "trainer.eval_only") or (reason := flash_attn_missing()) is None:
         return []
     # verl shares a row out in flash-attn's call alone; another would see a part of it.
     for name in (f"actor_rollout_ref.{engine}.{_ULYSSES}" for engine in ("actor", "ref")):
@@ -72,7 +65,7 @@ def choose_attention(config: DictConfig) -> list[str]:
             raise ConfigError(
                 f"{name} above 1 needs flash-attn, which cannot be imported ({reason})"
             )
-    if setting(config, ATTENTION) is not None:
+    if setting(config, f"{MODEL_NODE}.override_config.attn_implementation") is not None:
         return []
     chosen = "eager" if _caps_attention(setting(config, f"{MODEL_NODE}.path")) else "sdpa"
     with open_dict(config):

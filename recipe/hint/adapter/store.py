@@ -37,7 +37,6 @@ def open_queue(config: Any = None) -> None:
 
 
 def close_queue() -> None:
-    """End the queue, and all that it holds."""
     tq.close()
 
 

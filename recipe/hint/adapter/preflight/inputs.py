@@ -40,7 +40,6 @@ class Model:
     warnings: tuple[str, ...] = ()
 
     def count_tokens(self, conversations: Sequence[Sequence[Message]]) -> list[int]:
-        """Count the tokens of each conversation as it is sampled from."""
         return [len(self.renderer.render(messages)) for messages in conversations]
 
     def check_template(self, messages: Sequence[Message]) -> None:
@@ -137,7 +136,6 @@ class Lengths:
 
 
 def check_given(config: DictConfig, names: Sequence[str]) -> None:
-    """Make sure that there are files and a model to look at."""
     missing = [name for name in names if not files_of(config, name)]
     check(
         not missing,

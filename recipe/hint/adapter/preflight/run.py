@@ -1,8 +1,4 @@
-"""Find in seconds what is known to fail in a training, before any process is started.
-
-``preflight`` reads from top to bottom in the order of the checks: settings (``settings.py``), the
-machine, the folder, then model and files (``inputs.py``).
-"""
+"""Find in seconds what is known to fail in a training, before any process is started."""
 
 from __future__ import annotations
 
@@ -15,7 +11,6 @@ from omegaconf import DictConfig, OmegaConf, open_dict
 
 from recipe.hint.adapter.models import ask_for_models, choose_attention
 from recipe.hint.adapter.preflight import inputs
-from recipe.hint.adapter.preflight.inputs import MODEL, Lengths, load_model
 from recipe.hint.adapter.preflight.memory import device_memory, memory_lines
 from recipe.hint.adapter.preflight.settings import (
     Sizes,
@@ -58,7 +53,7 @@ def preflight(config: DictConfig, argv: Sequence[str]) -> list[str]:
         settings, source=settings.source or method.source, style=settings.style or method.style
     )
     warnings = check_teacher(config, method, settings)
-    inputs.check_given(config, (TRAIN, VAL, MODEL))
+    inputs.check_given(config, (TRAIN, VAL, inputs.MODEL))
     check_values(config)
     sizes, texts = read_sizes(config), read_texts(settings)
     # A copy: these settings are the trainer's own, and a resumed run is compared by what was given.
@@ -76,7 +71,7 @@ def preflight(config: DictConfig, argv: Sequence[str]) -> list[str]:
     folder = check_run_folder(config)
 
     train, val = inputs.read_files(config, TRAIN), inputs.read_files(config, VAL, by_source=True)
-    model = load_model(config)
+    model = inputs.load_model(config)
     hints = (settings, texts) if method.uses_hints else None
     lengths = inputs.check_lengths(config, model, train=train, val=val, hints=hints)
     inputs.check_turns(config, method, model, lengths, val[0])
@@ -145,7 +140,7 @@ def check_teacher(config: DictConfig, method: Method, settings: HintSettings) ->
 
 
 def _count_steps(
-    config: DictConfig, train: Sequence[ProblemFile], lengths: Lengths
+    config: DictConfig, train: Sequence[ProblemFile], lengths: inputs.Lengths
 ) -> tuple[int, float]:
     """Return the steps that there will be, and how many epochs they are."""
     batch, cap = config.data.train_batch_size, setting(config, "data.train_max_samples") or -1
@@ -161,8 +156,7 @@ def _count_steps(
     return steps, steps * batch / total
 
 
-def lengths_line(config: DictConfig, lengths: Lengths) -> str:
-    """Return the longest prompt and response, with their limits."""
+def lengths_line(config: DictConfig, lengths: inputs.Lengths) -> str:
     return (
         f"lengths   prompts up to {lengths.longest_prompt} ({PROMPT_LENGTH}="
         f"{setting(config, PROMPT_LENGTH)}), responses up to {config.data.max_response_length} "
