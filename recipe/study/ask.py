@@ -130,8 +130,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 def read_arguments(argv: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
     """Return the arguments, and the settings among them."""
-    as_is = argparse.RawDescriptionHelpFormatter
-    parser = Parser(description=__doc__, formatter_class=as_is, allow_abbrev=False)
+    parser = Parser(description=__doc__, allow_abbrev=False)
     parser.add_argument("--id", help="of a problem in data.val_files or data.train_files")
     parser.add_argument("--problem", metavar="TEXT", help="a problem of your own")
     parser.add_argument("--answer", metavar="A", help="its ground truth")
