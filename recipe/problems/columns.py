@@ -79,6 +79,7 @@ class ProblemFile:
     found: tuple[str, str, str]
 
     def summary(self) -> str:
+        """Return one line: how many problems, with a solution, and where each thing was found."""
         num_solved = sum(bool(problem.solution.strip()) for problem in self.problems)
         text, solution, truth = self.found
         return (

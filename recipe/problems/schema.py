@@ -129,6 +129,7 @@ def conversation(row: Mapping[str, Any]) -> tuple[dict[str, str], ...]:
 
 
 def read_kind(row: Mapping[str, Any]) -> Kind:
+    """Return the kind that ``reward_model.kind`` names, ``maths`` where it does not."""
     kind = field(row, "reward_model.kind") or "maths"
     if kind not in KINDS:
         what = f"expected one of {', '.join(KINDS)}, got {short(kind)}"
@@ -184,6 +185,7 @@ def is_missing(value: Any) -> bool:
 
 
 def short(value: Any) -> str:
+    """Return a value as a message shows it, 60 characters at most."""
     text = repr(value)
     return text if len(text) <= 60 else text[:57] + "..."
 

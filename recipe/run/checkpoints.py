@@ -88,6 +88,7 @@ def drop_old(root: str | Path, step: int, keep: int | None) -> None:
 
 
 def complete_steps(root: str | Path) -> list[int]:
+    """Return the steps of the complete checkpoints, in order."""
     found = (step_of(path.parent) for path in Path(root).glob(f"global_step_*/{COMPLETE}"))
     return sorted(step for step in found if step is not None)
 
@@ -130,6 +131,7 @@ def said_of(folder: Path) -> dict[str, Any]:
 
 
 def check_undamaged(folder: Path) -> None:
+    """Refuse a checkpoint with a file that is missing or has another size than when saved."""
     for name, expected in said_of(folder)["bytes"].items():
         path = folder / name
         if not path.is_file() or path.stat().st_size != expected:

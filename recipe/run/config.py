@@ -68,6 +68,7 @@ def rollout_devices(config: DictConfig) -> int:
 
 
 def check(is_fine: object, message: str) -> None:
+    """Raise ``ConfigError`` with the message unless all is fine."""
     if not is_fine:
         raise ConfigError(message)
 

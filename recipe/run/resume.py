@@ -161,6 +161,7 @@ def check_places(config: DictConfig) -> None:
 
 
 def check_folder(name: str, value: object) -> None:
+    """Refuse a folder that cannot be written to."""
     path = Path(str(value)).absolute()
     there = next(each for each in (path, *path.parents) if each.exists())
     check(

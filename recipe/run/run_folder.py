@@ -32,9 +32,11 @@ class RunFolder:
         self.console = self.logs / "console.log"
 
     def create(self) -> None:
+        """Make the folders; an existing run's files stay."""
         self.logs.mkdir(parents=True, exist_ok=True)
 
     def append_metrics(self, step: int, metrics: dict[str, Any]) -> None:
+        """Add one line for a step."""
         append_rows(self.metrics, [{"step": step} | plain(metrics)])
 
     def restore_metrics(self, step: int, checkpoint: Path) -> None:
@@ -59,6 +61,7 @@ class RunFolder:
                 kept.writelines(line for line in file if _is_until(line, step))
 
     def settle(self) -> None:
+        """Bring records, metrics and samples to the disk."""
         for path in self._grown():
             sync(path)
 

@@ -1,4 +1,9 @@
-"""Waiting, once: every wait of a run has a limit, and an error names who did not answer."""
+"""Waiting, once: every wait of a run has a limit, and an error names who did not answer.
+
+The driver has a :class:`Watchdog` for the phase that its main thread is in, and a :class:`Liveness`
+that asks the actors it depends on. The command looks at the driver's ``logs/heartbeat``, and reads
+the first reason that any process left in ``logs/fatal.json``.
+"""
 
 from __future__ import annotations
 
@@ -50,10 +55,13 @@ class Watchdog:
     def phase(
         self, what: str, limit_s: float, setting: str, *, fault: str = "took longer than"
     ) -> Iterator[None]:
-        """Limit a block of code to ``limit_s``, which is the value of ``setting``.
+        """Limit a block of code.
 
-        ``what`` is done, or who was asked, as the error will name it; then ``fault`` is
-        ``NO_ANSWER``.
+        Args:
+            what: What is done, or who was asked, as the error will name it.
+            limit_s: Longest time in seconds.
+            setting: Name of the setting that holds the limit.
+            fault: Verb before the limit; ``NO_ANSWER`` where somebody was asked.
         """
         phase = f"{what} {fault} {setting}={limit_s:g} s", time.monotonic() + limit_s
         self._phases.append(phase)
@@ -63,6 +71,7 @@ class Watchdog:
             self._phases.remove(phase)
 
     def stop(self) -> None:
+        """End the threads."""
         self._stop.set()
 
     def end(self, reason: str) -> None:
@@ -95,9 +104,11 @@ class Liveness:
     """A thread that asks each actor that the driver depends on, again and again.
 
     verl and TransferQueue wait for each other without a limit, over sockets that do not tell of a
-    process that was stopped. An actor that answers Ray has a process that runs. ``limit_s``
-    (``hint.watchdog.answer_s``) is the longest time to an answer, and ``on_fault`` takes the
-    sentence that says who died or does not answer.
+    process that was stopped. An actor that answers Ray has a process that runs.
+
+    Args:
+        limit_s: Longest time to an answer in seconds, ``hint.watchdog.answer_s``.
+        on_fault: Takes the sentence that says who died or does not answer.
     """
 
     def __init__(self, *, limit_s: float, on_fault: Callable[[str], None]) -> None:

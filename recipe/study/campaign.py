@@ -101,6 +101,7 @@ class Plan:
         return f"{self.arm}/seed-{self.seed}"
 
     def as_json(self) -> dict[str, list[str]]:
+        """Return what makes the run, as it stands in its folder."""
         return {"settings": [*self.settings], "evaluation": [*self.evaluation]}
 
     def check_made(self, root: Path) -> None:
@@ -143,9 +144,11 @@ class Campaign:
 
     @property
     def compared_with(self) -> str:
+        """The arm that the others are compared with."""
         return self.reference or next(iter(self.arms))
 
     def seeds_of(self, arm: str) -> tuple[int, ...]:
+        """Return the seeds of an arm's runs."""
         own = self.arms[arm].seeds
         return self.seeds if own is None else own
 

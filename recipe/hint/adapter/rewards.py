@@ -18,6 +18,7 @@ MANAGER = "reward.reward_manager.name"
 
 
 def grade_options(settings: VerifySettings, config: DictConfig) -> GradeOptions:
+    """Return the grading options, and the user's own function."""
     shared = {item.name for item in fields(GradeOptions)} & {item.name for item in fields(settings)}
     own = OmegaConf.select(config, FUNCTION) or {}
     return GradeOptions(

@@ -40,6 +40,7 @@ class Model:
     warnings: tuple[str, ...] = ()
 
     def count_tokens(self, conversations: Sequence[Sequence[Message]]) -> list[int]:
+        """Count the tokens of each conversation as it is sampled from."""
         return [len(self.renderer.render(messages)) for messages in conversations]
 
     def check_template(self, messages: Sequence[Message]) -> None:

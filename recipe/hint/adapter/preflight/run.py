@@ -1,4 +1,8 @@
-"""Find in seconds what is known to fail in a training, before any process is started."""
+"""Find in seconds what is known to fail in a training, before any process is started.
+
+``preflight`` reads from top to bottom in the order of the checks: settings (``settings.py``), the
+machine, the folder, then model and files (``inputs.py``).
+"""
 
 from __future__ import annotations
 
@@ -157,6 +161,7 @@ def _count_steps(
 
 
 def lengths_line(config: DictConfig, lengths: inputs.Lengths) -> str:
+    """Return the longest prompt and response, with their limits."""
     return (
         f"lengths   prompts up to {lengths.longest_prompt} ({PROMPT_LENGTH}="
         f"{setting(config, PROMPT_LENGTH)}), responses up to {config.data.max_response_length} "
