@@ -122,7 +122,8 @@ def _numbers(group: Sequence[Run], runs: Sequence[Run]) -> dict[str, str]:
         ends = [100 * y.iloc[:part].mean(), 100 * y.iloc[-part:].mean()][: len(y)]
         found[f"{title}, %"] = " → ".join(f"{each:.1f}" for each in ends) or "-"
     minutes = [each for run in group if (each := run.minutes()) is not None]
-    found["tokens"] = f"{sum(run.tokens() for run in group) / len(group) / 1000:.0f} k"
+    tokens = sum(run.tokens() for run in group) / len(group)
+    found["tokens"] = "-" if math.isnan(tokens) else f"{tokens / 1000:.0f} k"
     found["minutes"] = f"{sum(minutes) / len(minutes):.1f}" if minutes else "-"
     return found
 

@@ -149,7 +149,7 @@ def check_and_warm_up(config: DictConfig) -> None:
             write_whole(path, text)
             # From where verl goes on.
             latest = root / "checkpoints/latest_checkpointed_iteration.txt"
-            _show_losses(folder, total)
+            _show_losses(folder, total, _shown(folder))
             if (step := int(latest.read_text("utf-8")) if latest.exists() else 0) < total:
                 folder.begin_after(step)
                 _train(own, folder, lock)
@@ -158,11 +158,15 @@ def check_and_warm_up(config: DictConfig) -> None:
     print("checked" if config.preflight_only else f"done: {model}", flush=True)
 
 
-def _show_losses(folder: RunFolder, total: int) -> None:
-    """Show and keep the loss of each step that verl's trainer has made and nobody has shown."""
-    shown = {row["step"] for row in read_rows(folder.metrics)}
+def _shown(folder: RunFolder) -> set[int]:
+    return {row["step"] for row in read_rows(folder.metrics)}
+
+
+def _show_losses(folder: RunFolder, total: int, shown: set[int]) -> None:
+    """Show and keep the loss of each step that verl's trainer has made and that is not shown."""
     for row in read_rows(folder.logs / "losses.jsonl"):
         if row["step"] not in shown:
+            shown.add(row["step"])
             folder.append_metrics(row["step"], row["data"])
             told = "loss {train/loss:.4f}  {train/global_tokens} tokens".format_map(row["data"])
             print(f"step {row['step']}/{total}  {told}", flush=True)
@@ -175,7 +179,7 @@ def _train(own: DictConfig, folder: RunFolder, lock: int) -> None:
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
     command += [f"--nproc-per-node={own.trainer.n_gpus_per_node}", "-m", "verl.trainer.sft_trainer"]
     command += [f"--config-path={folder.root}", "--config-name=verl", "hydra.run.dir=."]
-    show = partial(_show_losses, folder, own.trainer.total_training_steps)
+    show = partial(_show_losses, folder, own.trainer.total_training_steps, _shown(folder))
     with open(log_path, "a", encoding="utf-8") as log:
         env = {"VERL_FILE_LOGGER_PATH": str(losses)}
         code = run_child(command, show, env=env, log=log, pass_fds=(lock,), cwd=folder.logs)

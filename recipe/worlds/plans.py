@@ -199,10 +199,8 @@ def respond(
     puzzle: Puzzle, given: Sequence[str], rng: random.Random, p_true: float = P_TRUE
 ) -> str:
     """Draw a response as the base writes it: after ``given``, its habit chooses what comes next."""
-    by_label, is_in_turn = (
-        {each.label: each for each in puzzle.told},
-        puzzle.closing != PROBLEM_CLOSING,
-    )
+    by_label = {each.label: each for each in puzzle.told}
+    is_in_turn = puzzle.closing == IN_TURN_CLOSING
     values: dict[str, int] = {}
     lines = []
     for number in range(len(puzzle.told)):

@@ -12,7 +12,7 @@ from recipe.hint.prompt import Texts, with_hint
 from recipe.problems.columns import make_row
 from recipe.problems.schema import Problem, problem_from_row
 from recipe.run.run_folder import RunFolder
-from recipe.study.warmup import KINDS, RowMaker, _show_losses, solved
+from recipe.study.warmup import KINDS, RowMaker, _show_losses, _shown, solved
 from recipe.verify.grading import grade
 
 ALL = dict.fromkeys(KINDS, 1.0)
@@ -141,8 +141,8 @@ def test_steps_that_a_killed_command_had_not_shown_are_shown_and_kept_once(tmp_p
     data = {"train/loss": 0.5, "train/global_tokens": 70}
     rows = (json.dumps({"step": step, "data": data}) for step in (1, 2, 3))
     (folder.logs / "losses.jsonl").write_text("".join(f"{row}\n" for row in rows))
-    _show_losses(folder, 3)
-    _show_losses(folder, 3)
+    _show_losses(folder, 3, _shown(folder))
+    _show_losses(folder, 3, _shown(folder))
     found = [json.loads(line) for line in folder.metrics.read_text().splitlines()]
     assert [(row["step"], row["train/loss"]) for row in found] == [(1, 1.0), (2, 1.0), (3, 0.5)]
     assert capsys.readouterr().out == "step 3/3  loss 0.5000  70 tokens\n"

@@ -46,6 +46,12 @@ def test_a_run_has_the_numbers_that_matter_its_levels_and_its_end(tmp_path):
     assert shares == {"level 0": [0.75] * 5, "level 1": [0.25] * 5}
 
 
+def test_tokens_that_a_step_does_not_tell_are_unknown_and_not_fewer(tmp_path):
+    rows = [metrics(1, 0.5), {k: v for k, v in metrics(2).items() if k != "hint/tokens"}]
+    page = page_of(write_run(tmp_path / "run", rows=rows))
+    assert "75.0 → 75.0 25.0 → 25.0 - 0.1" in words(page)  # 6 s are 0.1 minutes
+
+
 def test_seeds_of_a_campaign_are_one_variant_with_a_mean_and_a_band(tmp_path):
     for seed, accuracy in ((1, 0.4), (2, 0.6)):
         folder = write_run(tmp_path / f"sage/seed-{seed}", rows=[metrics(1, accuracy), metrics(2)])

@@ -242,13 +242,25 @@ def test_problems_of_training_and_validation_share_no_step_and_no_template():
     assert all(each.luck() <= plans.MOST_LUCK for each in puzzles)
 
 
+def works(hint, problem):
+    """Whether a plan's labels come after those that their definitions name."""
+    needs = dict(re.findall(r"^(\w) is (\w)", problem, re.MULTILINE))
+    order = hint.removeprefix("Order: ").split(", ")
+    return all(
+        needs[label].isdigit() or needs[label] in order[:at] for at, label in enumerate(order)
+    )
+
+
 def test_controls_have_the_shape_of_hints_and_not_their_content():
     files = problem_files(WORLDS["foreign"])
     hints, others, filler = (
         [hint_columns(row) for row in files[f"train_hints{name}"]]
         for name in ("", "_other", "_filler")
     )
-    assert hints[0] != others[0]
+    told = [row["problem"] for row in files["train"]]
+    longest, of_others = [each[2][0] for each in hints], [each[2][0] for each in others]
+    assert all(map(works, longest, told))
+    assert all(map(works, of_others, [*told[1:], told[0]])) and not all(map(works, of_others, told))
     assert [*map(list, filler[0])] == [[plans.plan(["so"] * size)] for size in plans.SHOWN]
 
 
