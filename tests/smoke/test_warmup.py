@@ -1,13 +1,11 @@
 """The warm-up's command on the embedded model: rows, a kill, the end, and the folder kept."""
 
 import json
-import os
-import signal
 import subprocess
 import sys
 
 import pytest
-from runs import ROOT, assert_nothing_is_left, environment, wait_for
+from runs import ROOT, assert_nothing_is_left, environment, processes_of, wait_for
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from recipe.study.warmup import token_rows
@@ -44,7 +42,8 @@ def test_a_killed_warm_up_goes_on_and_its_model_is_kept(tmp_path):
     saved = folder / "checkpoints/latest_checkpointed_iteration.txt"
     process = warmup(folder)
     wait_for(lambda: saved.exists() and saved.read_text() == "2", "a checkpoint", process)
-    os.killpg(process.pid, signal.SIGKILL)
+    for each in processes_of(folder):  # at once: a trainer whose parent is late to die goes on
+        each.kill()
     process.communicate()
     assert_nothing_is_left(folder)
 
