@@ -13,6 +13,7 @@ them.
 from __future__ import annotations
 
 import functools
+import itertools
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -38,8 +39,9 @@ OPERATIONS: dict[str, tuple[str, Callable[[int, int], int]]] = {
 }
 P_READY, P_TRUE, P_ORDERED = 0.1, 0.99, 0.7
 MOST_LUCK = 0.005  # of a hard problem's chance with the base's habit
-KINDS = {"plain": 0.3, "hinted": 0.3, "prefix": 0.1, "filler": 0.05, "hint_writing": 0.25}
+KINDS = {"plain": 0.3, "hinted": 0.4, "prefix": 0.05, "filler": 0.05, "hint_writing": 0.2}
 SHARE_EASY = 0.5  # of what is plain
+P_ANY, ANY_SHOWN = 0.5, (*SHOWN, 6, 6)  # plans to follow that are any labels in any order
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,7 +235,9 @@ def draw(rng: random.Random) -> Example:
         return Example(kind, followed(request, hint_response(plans)))
     messages, hint, given = question(puzzle.problem), "", list[str]()
     if kind == "hinted":
-        hint, given = plans[level], plans[level].removeprefix(PLAN).split(", ")
+        given = plans[level].removeprefix(PLAN).split(", ")
+        given = rng.sample(LABELS, rng.choice(ANY_SHOWN)) if rng.random() < P_ANY else given
+        hint = plan(given)
     elif kind == "prefix":
         work = puzzle.solution.partition(f"\n{BOX_OPENING}")[0]
         hint = work[: round(len(work) * PREFIXES[level])]
@@ -250,8 +254,9 @@ def pieces() -> list[str]:
     A definition has two: the base finds it by its label, and copies what follows.
     """
     labels = [each.format(n) for n in LABELS for each in (", {}=", "{} <- ")]
-    defined = [f"{label} is {each}" for label in LABELS for each in (*LABELS, *range(10))]
-    terms = [f" {name} {number}" for name in OPERATIONS for number in range(1, 10)]
+    defined = [f" is {number}" for number in range(10)]
+    for label, name, number in itertools.product(LABELS, OPERATIONS, range(1, 10)):
+        defined.append(f" is {label} {name} {number}")
     words = [".\n", ", ", " -> ", PLAN, FILLER, f"\n{BOX_OPENING}"]
     closings = [f".\n{each}" for each in (PROBLEM_CLOSING, IN_TURN_CLOSING)]
-    return [*prompt_pieces(), *labels, *defined, *terms, *words, *closings]
+    return [*prompt_pieces(), *labels, *defined, *words, *closings]
