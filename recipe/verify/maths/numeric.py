@@ -137,8 +137,6 @@ def evaluate(
     with evaluation.mp.workdps(digits):
         try:
             value = evaluation.value(node)
-        except NoValue:
-            raise
         except (ArithmeticError, ValueError, TypeError, RecursionError) as problem:
             raise NoValue(str(problem)) from problem
         return value, evaluation
@@ -151,12 +149,10 @@ def agree(gold: Node, other: Node, point: Mapping[str, Any]) -> bool:
         NoValue: One has no value there, or too many digits would be needed.
     """
     digits = BASE_DIGITS
-    for _ in range(6):
+    while digits <= _MAX_DIGITS:
         (a, left), (b, right) = evaluate(gold, point, digits), evaluate(other, point, digits)
         with left.mp.workdps(digits + 10):
             scale = max(abs(a), abs(b), left.scale, right.scale)
-            if scale == 0:
-                return True
             if abs(a - b) > scale * left.mp.mpf(10) ** (GUARD - digits):
                 return False
             logs = [left.log10(value) for value in (a, b) if value != 0]
@@ -165,8 +161,6 @@ def agree(gold: Node, other: Node, point: Mapping[str, Any]) -> bool:
         if digits >= needed:
             return True
         digits = max(needed, 2 * digits)
-        if digits > _MAX_DIGITS:
-            raise NoValue("too many digits")
     raise NoValue("too many digits")
 
 
