@@ -113,10 +113,7 @@ class Evaluation:
         self.note_size(value)
         if name in ("tanh", "coth"):  # 1 but for e^{-2x}
             self.sizes.append(-0.87 * abs(float(self.mp.re(value))))
-        names = {
-            "ln": "log", "arcsin": "asin", "arccos": "acos", "arctan": "atan", "arccot": "acot",
-        }  # fmt: skip
-        result = getattr(self.mp, names.get(name, name))(value)
+        result = getattr(self.mp, "log" if name == "ln" else name.replace("arc", "a"))(value)
         is_pole = name in ("tan", "cot", "sec", "csc") and result != 0
         if is_pole and self.log10(result) > self.digits / 2:
             raise NoValue("a pole")
