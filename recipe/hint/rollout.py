@@ -247,14 +247,14 @@ class PromptRollout:
 
     def _seed_of(self, request: Sample, parent: Place | None) -> int:
         if parent:
-            return self._seed(request.level, request.prompt.kind, len(self._rounds), *parent)
+            return self._seed(request.prompt.level, request.prompt.kind, len(self._rounds), *parent)
         # A probe that was not completed leaves its seeds to the whole group, which begins alike.
         num_before = sum(
             each.is_whole or not each.request.is_probe
             for each in self._rounds
-            if each.level == request.level and each.turns and each.request.parents is None
+            if each.level == request.prompt.level and each.turns and each.request.parents is None
         )
-        return self._seed(request.level, *(("again", num_before) if num_before else ()))
+        return self._seed(request.prompt.level, *(("again", num_before) if num_before else ()))
 
     def _seed(self, *coordinates: object) -> int:
         repeat, sent = self._state.repeat, self._state.sent_step

@@ -251,11 +251,6 @@ class Sample:
     writes_hints_early: bool = False
     is_off_schedule: bool = False
 
-    @property
-    def level(self) -> int:
-        """The hint level of the prompt."""
-        return self.prompt.level
-
     def count(self, group_size: int) -> int:
         """Return the number of generations per prompt; a probe has fewer than a whole group."""
         return len(self.given) or self.n or group_size

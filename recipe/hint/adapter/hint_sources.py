@@ -26,35 +26,29 @@ def parts_of_training(
     config: DictConfig, settings: HintSettings, engine: Any, *, grader: Any
 ) -> RolloutParts:
     """Return the parts of a training rollout, which `main_ask.py` uses too."""
-    texts, method = read_texts(settings), build_method(config.trainer, settings)
-    source = build_source(settings, texts, method)
+    parts = _parts(config, settings, engine, config.actor_rollout_ref.rollout)
+    source = build_source(settings, parts.texts, parts.method)
     if source is not None:
         source = LeakGuard(source, settings.leak_policy, graded_equal(grader.grade_many))
-    return _parts(config, settings, engine, method, source, config.actor_rollout_ref.rollout)
+    return replace(parts, source=source)
 
 
 def parts_of_validation(config: DictConfig, settings: HintSettings, engine: Any) -> RolloutParts:
     """Return those of a validation or evaluation, which has no hints and keeps no samples."""
-    method = build_method(config.trainer, settings)
     quiet, how = replace(settings, samples=NO_SAMPLES), config.actor_rollout_ref.rollout.val_kwargs
-    parts = _parts(config, quiet, engine, method, None, how)
-    return replace(parts, method=method.validation())
+    parts = _parts(config, quiet, engine, how)
+    return replace(parts, method=parts.method.validation())
 
 
 def _parts(
-    config: DictConfig,
-    settings: HintSettings,
-    engine: Any,
-    method: Method,
-    source: HintSource | None,
-    sampling: DictConfig,
+    config: DictConfig, settings: HintSettings, engine: Any, sampling: DictConfig
 ) -> RolloutParts:
     """Return the parts, with the teacher where the method asks it for turns, sampled as its own."""
-    texts, teacher = read_texts(settings), None
+    texts, method, teacher = read_texts(settings), build_method(config.trainer, settings), None
     if method.settings.asks_teacher:
         length = config.actor_rollout_ref.rollout.response_length
         teacher = _build_teacher(settings, texts, 1, sampling, length)
-    return RolloutParts(method, source, engine, settings, texts, teacher)
+    return RolloutParts(method, None, engine, settings, texts, teacher)
 
 
 def build_source(settings: HintSettings, texts: Texts, method: Method) -> HintSource | None:

@@ -17,6 +17,7 @@ from typing import Literal
 
 from recipe.hint.hints.base import Generate, HintResult, HintSource
 from recipe.problems.schema import Problem
+from recipe.verify.maths.units import NUMBERS
 from recipe.verify.schema import Item, Verdict
 
 LeakPolicy = Literal["measure", "drop"]
@@ -26,14 +27,9 @@ Equal = Callable[[str, Sequence[str]], Awaitable[list[bool]]]
 _MOST_CANDIDATES, _MOST_CHARS, _WINDOW_CHARS = 32, 200, 60
 # Numbers that stand in too many hints by chance.
 _COMMON = {*map(Fraction, range(13)), *map(Fraction, (60, 90, 100, 180, 360, 1000)), Fraction(1, 2)}
-_ONES = (
-    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen "
-    "sixteen seventeen eighteen nineteen"
-).split()
-_TENS = "twenty thirty forty fifty sixty seventy eighty ninety".split()
-_WORDS: dict[str, int | Fraction] = {word: number for number, word in enumerate(_ONES)}
-_WORDS |= {ten: 20 + 10 * number for number, ten in enumerate(_TENS)}
-_WORDS |= {f"{ten}-{one}": _WORDS[ten] + _WORDS[one] for ten in _TENS for one in _ONES[1:10]}
+_ONES, _TENS = [*NUMBERS][1:10], [*NUMBERS][20:]
+_WORDS: dict[str, int | Fraction] = dict(NUMBERS)
+_WORDS |= {f"{ten}-{one}": NUMBERS[ten] + NUMBERS[one] for ten in _TENS for one in _ONES}
 _WORDS |= {"dozen": 12, "one hundred": 100, "one half": Fraction(1, 2), "half": Fraction(1, 2)}
 _NUMBER = re.compile(
     r"(?P<sign>(?<![\w)}\]\s])-|(?<=\s)-(?=\d)|^-)?(?:"

@@ -105,8 +105,6 @@ def last_box(response: str) -> Box:
     boxes = [*_BOX.finditer(response)]
     if not boxes:
         return Box("absent")
-    if not boxes[-1][0].endswith("{"):
-        return Box("open")
     last = boxes[-1].end()
     stack: list[tuple[int, int]] = []  # of open braces: where a box begins and its content, or -1
     closed: dict[int, tuple[int, int]] = {}  # the same of boxes, by their ends
@@ -176,8 +174,6 @@ def changes_value(response: str, start: int, end: int, problem: str = "") -> boo
         left = ""  # x = 18 \boxed{18}
     right = _END.split(response[end : end + _REACH], maxsplit=1)[0]
     right = _WORD.split(right, maxsplit=1)[0].rstrip(" .,;:!*")
-    if not left.strip() and not right.strip():
-        return False
     for side in (f"{left} {_LETTER} {right}", f"{left} {_LETTER}"):
         if trees := read(side).trees:
             return _is_scaled(trees[0])

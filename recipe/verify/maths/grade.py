@@ -25,7 +25,6 @@ from recipe.verify.schema import Basis, Verdict
 
 # What the calling thread reads; a longer answer is left to the worker.
 _MAX_QUICK_CHARS = 300
-MAX_ANSWER_CHARS = 10_000
 _INTEGER = re.compile(r"[+-]?[0-9]{1,4000}")
 
 
@@ -126,8 +125,6 @@ def _judged(gold: str, candidate: str, comparison: Comparison) -> Verdict | None
         return _verdict(True, candidate, "text")
     if _INTEGER.fullmatch(gold) and _INTEGER.fullmatch(candidate):
         return _verdict(int(gold) == int(candidate), candidate, "number")
-    if len(candidate) > MAX_ANSWER_CHARS:
-        return _verdict(False, candidate, "text")
     if comparison.is_quick and max(len(gold), len(candidate)) > _MAX_QUICK_CHARS:
         return None
     left = read(gold)

@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
-from recipe.verify.maths.tree import Node, NoValue, exact
+from recipe.verify.maths.tree import EXACT, Node, NoValue, exact
 
 _MAX_LOG10 = 10**15  # of an exponent's result: 10^{10^{15}} still has a place on the scale
 GUARD = 25
 _MAX_DIGITS = 6000
 BASE_DIGITS = 60
-
-
-_PLAIN: dict[str, Any] = {
-    "neg": operator.neg,
-    "mul": operator.mul,
-    "div": operator.truediv,
-    "abs": abs,
-}
+_PLAIN = {kind: EXACT[kind] for kind in ("neg", "mul", "div", "abs")}
 
 
 class Evaluation:
@@ -77,10 +69,9 @@ class Evaluation:
         return self.mp.mpf(value.numerator) / value.denominator
 
     def _sym(self, node: Node) -> Any:
-        value = self.point.get(node.value)
-        if value is None:
+        if node.value not in self.point:
             raise NoValue("a variable")
-        return value() if callable(value) else value
+        return self.point[node.value](self.mp)
 
     def _const(self, node: Node) -> Any:
         return {
@@ -122,10 +113,7 @@ class Evaluation:
         self.note_size(value)
         if name in ("tanh", "coth"):  # 1 but for e^{-2x}
             self.sizes.append(-0.87 * abs(float(self.mp.re(value))))
-        names = {
-            "ln": "log", "arcsin": "asin", "arccos": "acos", "arctan": "atan", "arccot": "acot",
-        }  # fmt: skip
-        result = getattr(self.mp, names.get(name, name))(value)
+        result = getattr(self.mp, "log" if name == "ln" else name.replace("arc", "a"))(value)
         is_pole = name in ("tan", "cot", "sec", "csc") and result != 0
         if is_pole and self.log10(result) > self.digits / 2:
             raise NoValue("a pole")
@@ -137,17 +125,15 @@ def evaluate(
 ) -> tuple[Any, Evaluation]:
     """Return a tree's value with ``digits`` digits, and the evaluation that found it.
 
+    ``point`` has a function of mpmath's context for each name, since its values take the digits.
+
     Raises:
         NoValue: There is none within the limits.
     """
-    import mpmath
-
-    with mpmath.workdps(digits):
-        evaluation = Evaluation(digits, point)
+    evaluation = Evaluation(digits, point)
+    with evaluation.mp.workdps(digits):
         try:
             value = evaluation.value(node)
-        except NoValue:
-            raise
         except (ArithmeticError, ValueError, TypeError, RecursionError) as problem:
             raise NoValue(str(problem)) from problem
         return value, evaluation
@@ -159,16 +145,12 @@ def agree(gold: Node, other: Node, point: Mapping[str, Any]) -> bool:
     Raises:
         NoValue: One has no value there, or too many digits would be needed.
     """
-    import mpmath
-
     digits = BASE_DIGITS
-    for _ in range(6):
+    while digits <= _MAX_DIGITS:
         (a, left), (b, right) = evaluate(gold, point, digits), evaluate(other, point, digits)
-        with mpmath.workdps(digits + 10):
+        with left.mp.workdps(digits + 10):
             scale = max(abs(a), abs(b), left.scale, right.scale)
-            if scale == 0:
-                return True
-            if abs(a - b) > scale * mpmath.mpf(10) ** (GUARD - digits):
+            if abs(a - b) > scale * left.mp.mpf(10) ** (GUARD - digits):
                 return False
             logs = [left.log10(value) for value in (a, b) if value != 0]
         logs += left.sizes + right.sizes
@@ -176,8 +158,6 @@ def agree(gold: Node, other: Node, point: Mapping[str, Any]) -> bool:
         if digits >= needed:
             return True
         digits = max(needed, 2 * digits)
-        if digits > _MAX_DIGITS:
-            raise NoValue("too many digits")
     raise NoValue("too many digits")
 
 
@@ -192,14 +172,13 @@ def approximate(node: Node, digits: int) -> Fraction:
     Raises:
         NoValue: It has none.
     """
-    import mpmath
-
-    value, _ = evaluate(node, {}, digits + 40)
-    if value != 0 and abs(mpmath.mp.mag(value)) > 40_000:
+    value, evaluation = evaluate(node, {}, digits + 40)
+    mp = evaluation.mp
+    if value != 0 and abs(mp.mag(value)) > 40_000:
         raise NoValue("too large")
-    with mpmath.workdps(digits + 40):
-        if abs(mpmath.im(value)) > abs(value) * mpmath.mpf(10) ** (-digits):
+    with mp.workdps(digits + 40):
+        if abs(mp.im(value)) > abs(value) * mp.mpf(10) ** (-digits):
             raise NoValue("no real number")
-        sign, mantissa, exponent, _ = mpmath.mpf(mpmath.re(value))._mpf_
+        sign, mantissa, exponent, _ = mp.mpf(mp.re(value))._mpf_
     size = Fraction(int(mantissa)) * Fraction(2) ** int(exponent)
     return -size if sign else size

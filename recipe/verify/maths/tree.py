@@ -201,8 +201,6 @@ def _exact_power(base: Fraction, exponent: Fraction) -> Fraction:
     size = max(base.numerator.bit_length(), base.denominator.bit_length())
     if base not in (0, 1, -1) and size * abs(power) > 2 * _MAX_BITS:
         raise NoValue
-    if base in (1, -1):
-        power %= 2
     return base**power
 
 

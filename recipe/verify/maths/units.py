@@ -178,8 +178,6 @@ def read_suffix(words: Sequence[str]) -> Suffix | None:
     scale = Fraction(1)
     while rest and rest[0].lower() in _SCALES:
         scale *= _SCALES[rest.pop(0).lower()]
-    if not rest:
-        return Suffix(scale, text=text)
     if is_rate(rest[-2:]):
         rest[-2:] = ["per", name_of(rest[-1]) or ""]  # dollars every week
     for size in (0, 2, 1):

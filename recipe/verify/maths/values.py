@@ -130,20 +130,12 @@ def _near_corners(gold: Node, other: Node, names: list[str]) -> Iterator[Mapping
 
 
 def _irrational_near(number: Fraction, sign: int) -> Any:
-    import mpmath
-
-    return lambda: mpmath.mpf(number.numerator) / number.denominator + sign * mpmath.sqrt(2) / 9
+    return lambda mp: mp.mpf(number.numerator) / number.denominator + sign * mp.sqrt(2) / 9
 
 
 def _irrational(rng: random.Random, sign: int, scale: int) -> Any:
-    import mpmath
-
     radicand = rng.getrandbits(160) | 1
-
-    def value() -> Any:
-        return sign * mpmath.sqrt(mpmath.mpf(radicand) / 2**159) * mpmath.mpf(10) ** scale * 3
-
-    return value
+    return lambda mp: sign * mp.sqrt(mp.mpf(radicand) / 2**159) * mp.mpf(10) ** scale * 3
 
 
 def _constants(node: Node) -> Iterator[Node]:
