@@ -40,6 +40,13 @@ _TEXT = (
     "are long, so people stay at home, light a fire and read books. A farmer has ten cows and "
     "sells four of them, so that six cows are left."
 )
+_QUESTIONS = {
+    "What is the capital of France?": "paris",
+    "What is 2 + 3?": "5",
+    "How many days are in a week?": "7",
+    "What is the opposite of hot?": "cold",
+    "Which planet do we live on?": "earth",
+}
 
 
 @errors_in_one_line()
@@ -169,7 +176,7 @@ def tokenizer_of(fields: Mapping[str, Any]) -> Any:
 
 
 def checked(folder: Path) -> Iterator[str]:
-    """Yield what the model in ``folder`` is and does, a line each: tokens, round trips, perplexity.
+    """Yield what the model in ``folder`` is and does, a line each: tokens, text, five answers.
 
     Raises:
         ConfigError: Text does not survive its tokens, or the model predicts no English.
@@ -191,6 +198,18 @@ def checked(folder: Path) -> Iterator[str]:
     with torch.inference_mode():
         ids_1T = torch.tensor([tokenizer(_TEXT, add_special_tokens=False)["input_ids"]])
         perplexity = math.exp(model(input_ids=ids_1T, labels=ids_1T).loss.item())
-    told = f"got perplexity {perplexity:.0f} on English; expected at most {_MAX_PERPLEXITY:.0f}"
-    check(perplexity <= _MAX_PERPLEXITY, f"{told}: weights or tokens are not the model's")
-    yield f"perplexity on {ids_1T.shape[1]} tokens of plain English: {perplexity:.1f}"
+        told = f"got perplexity {perplexity:.0f} on English; expected at most {_MAX_PERPLEXITY:.0f}"
+        check(perplexity <= _MAX_PERPLEXITY, f"{told}: weights or tokens are not the model's")
+        yield f"perplexity on {ids_1T.shape[1]} tokens of plain English: {perplexity:.1f}"
+        if tokenizer.chat_template is None:
+            return
+        for question, expected in _QUESTIONS.items():
+            prompt = tokenizer.apply_chat_template(
+                [{"role": "user", "content": question}], add_generation_prompt=True, tokenize=False
+            )
+            given = tokenizer(prompt, add_special_tokens=False, return_tensors="pt")
+            made = model.generate(**given, max_new_tokens=40, do_sample=False)
+            num_given = given["input_ids"].shape[1]
+            answer = tokenizer.decode(made[0, num_given:], skip_special_tokens=True)
+            mark = "ok" if expected in answer.lower() else "--"
+            yield f"{mark} {question} {one_line(answer, 100)}"
