@@ -63,6 +63,11 @@ class GradedResponse:
     facts: dict[str, float] | None = None
 
     @property
+    def is_correct(self) -> bool:
+        """Graded, and equal to the gold answer."""
+        return self.reason == "correct"
+
+    @property
     def answer_key(self) -> str:
         r"""What equal answers share, for a vote: ``0.5`` and ``\frac{1}{2}``; else empty."""
         return vote_key(self.extracted) if self.reason in GRADED else ""
@@ -131,7 +136,7 @@ def summarise(groups: Groups, num_responses: int) -> dict[str, Any]:
     total = len(responses)
     reasons = Counter(each.reason for each in responses)
     no_answer = sum(reasons[reason] for reason in reasons.keys() - GRADED - UNGRADED)
-    correct_P = [[each.reason for each in group].count("correct") for group in groups.values()]
+    correct_P = [sum(each.is_correct for each in group) for group in groups.values()]
     avg = crossed_share([correct / num_responses for correct in correct_P], num_responses)
     majority_P = [
         majority_score([each.answer_key for each in group], [each.score for each in group])
@@ -292,8 +297,8 @@ def compare_runs(first: Path, second: Path) -> list[str]:
     rows, notes = [], []
     for name in filter(groups_b.get, groups_a):
         means = [
-            {id_: fmean(e.reason == "correct" for e in found) for id_, found in of[name].items()}
-            for of in (groups_a, groups_b)
+            {id_: fmean(each.is_correct for each in found) for id_, found in groups[name].items()}
+            for groups in (groups_a, groups_b)
         ]
         common = sorted(means[0].keys() & means[1].keys())
         if alone := len(means[0].keys() ^ means[1].keys()):

@@ -172,10 +172,10 @@ def plan(order: Sequence[str]) -> str:
     return PLAN + ", ".join(order)
 
 
-def hints_of(puzzle: Puzzle, rng: random.Random, p_ordered: float = 1.0) -> tuple[str, ...]:
-    """Draw plans of levels 1..3, each longer than the one before, out of all that work.
+def draw_order(puzzle: Puzzle, rng: random.Random, p_ordered: float = 1.0) -> list[str]:
+    """Draw an order of all labels, out of all that work.
 
-    With the probability 1 - ``p_ordered`` two labels of it have changed places.
+    With the probability 1 - ``p_ordered`` two labels of a plan have changed places.
     """
     left, order = rng.sample(puzzle.told, len(puzzle.told)), list[str]()
     while left:
@@ -185,14 +185,19 @@ def hints_of(puzzle: Puzzle, rng: random.Random, p_ordered: float = 1.0) -> tupl
     if rng.random() >= p_ordered:
         one, other = rng.sample(range(SHOWN[-1]), 2)
         order[one], order[other] = order[other], order[one]
+    return order
+
+
+def hints_of(order: Sequence[str]) -> tuple[str, ...]:
+    """Return the plans of levels 1..3, each longer than the one before."""
     return tuple(plan(order[:shown]) for shown in SHOWN)
 
 
 # Files of the training problems with hints that no policy writes: a teacher's, which are true, and
 # two controls: the plan of another problem, and words that say nothing, as long as the plan.
 HINT_FILES = {
-    "train_hints": lambda puzzle, _, name: hints_of(puzzle, random.Random(name)),
-    "train_hints_other": lambda _, other, name: hints_of(other, random.Random(name)),
+    "train_hints": lambda puzzle, _, name: hints_of(draw_order(puzzle, random.Random(name))),
+    "train_hints_other": lambda _, other, name: hints_of(draw_order(other, random.Random(name))),
     "train_hints_filler": lambda *_: tuple(plan([FILLER] * shown) for shown in SHOWN),
 }
 
@@ -229,14 +234,14 @@ def draw(rng: random.Random) -> Example:
     (kind,) = rng.choices(list(KINDS), list(KINDS.values()))
     is_easy = kind == "plain" and rng.random() < SHARE_EASY
     puzzle = draw_puzzle("easy" if is_easy else "hard", rng)
-    plans, level = hints_of(puzzle, rng, P_ORDERED), rng.randrange(len(SHOWN))
+    order, level = draw_order(puzzle, rng, P_ORDERED), rng.randrange(len(SHOWN))
     if kind == "hint_writing":
         request = hint_request(TEXTS, puzzle.problem, puzzle.solution)
-        return Example(kind, followed(request, hint_response(plans)))
+        return Example(kind, followed(request, hint_response(hints_of(order))))
     messages, hint, given = question(puzzle.problem), "", list[str]()
     if kind == "hinted":
-        given = plans[level].removeprefix(PLAN).split(", ")
-        given = rng.sample(LABELS, rng.choice(ANY_SHOWN)) if rng.random() < P_ANY else given
+        is_any = rng.random() < P_ANY
+        given = rng.sample(LABELS, rng.choice(ANY_SHOWN)) if is_any else order[: SHOWN[level]]
         hint = plan(given)
     elif kind == "prefix":
         work = puzzle.solution.partition(f"\n{BOX_OPENING}")[0]

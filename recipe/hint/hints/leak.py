@@ -27,7 +27,8 @@ Equal = Callable[[str, Sequence[str]], Awaitable[list[bool]]]
 _MOST_CANDIDATES, _MOST_CHARS, _WINDOW_CHARS = 32, 200, 60
 # Numbers that stand in too many hints by chance.
 _COMMON = {*map(Fraction, range(13)), *map(Fraction, (60, 90, 100, 180, 360, 1000)), Fraction(1, 2)}
-_ONES, _TENS = [*NUMBERS][1:10], [*NUMBERS][20:]
+_ONES = [word for word, number in NUMBERS.items() if 0 < number < 10]
+_TENS = [word for word, number in NUMBERS.items() if number >= 20]
 _WORDS: dict[str, int | Fraction] = dict(NUMBERS)
 _WORDS |= {f"{ten}-{one}": NUMBERS[ten] + NUMBERS[one] for ten in _TENS for one in _ONES}
 _WORDS |= {"dozen": 12, "one hundred": 100, "one half": Fraction(1, 2), "half": Fraction(1, 2)}
