@@ -15,7 +15,7 @@ import shutil
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -123,10 +123,11 @@ class Plan:
 
 @dataclass(frozen=True)
 class Campaign:
-    """Arms x seeds, as docs/campaigns.md has them."""
+    """Arms x seeds, as docs/campaigns.md has them; with a grid, arms x its settings x seeds."""
 
     title: str
     arms: Mapping[str, Arm]
+    grid: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     settings: tuple[str, ...] = ()
     evaluation: tuple[str, ...] = ()
     seeds: tuple[int, ...] = (1, 2, 3)
@@ -134,6 +135,13 @@ class Campaign:
     claims: tuple[Claim, ...] = ()
 
     def __post_init__(self) -> None:
+        if self.grid:
+            made = {
+                f"{name}-{key}": replace(arm, settings=(*arm.settings, *more))
+                for name, arm in self.arms.items()
+                for key, more in self.grid.items()
+            }
+            vars(self).update(arms=made, grid={})
         named = {
             self.reference,
             *(name for each in self.claims for name in (each.arm, each.more_than)),

@@ -16,7 +16,7 @@ import functools
 import itertools
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from recipe.hint.hints.self_generated import hint_request
@@ -27,6 +27,7 @@ from recipe.worlds.chains import BOX_OPENING, hint_response, prompt_pieces, ques
 LABELS = "ABCDEF"
 PROBLEM_CLOSING = "Give the code of all values."
 IN_TURN_CLOSING = "Read in turn, what is unknown is 0, and give the code of all values."
+FORMAL_CLOSING = "Give the code of all values, with formulas."
 PLAN = "Order: "
 SHOWN = (1, 2, 4)  # quantities in a plan of each level
 PREFIXES = (0.25, 0.5, 0.75)  # as GHPO's
@@ -39,7 +40,10 @@ OPERATIONS: dict[str, tuple[str, Callable[[int, int], int]]] = {
 }
 P_READY, P_TRUE, P_ORDERED = 0.1, 0.99, 0.7
 MOST_LUCK = 0.005  # of a hard problem's chance with the base's habit
-KINDS = {"plain": 0.3, "hinted": 0.4, "prefix": 0.05, "filler": 0.05, "hint_writing": 0.2}
+KINDS = {
+    **{"plain": 0.25, "hinted": 0.35, "formal": 0.1},
+    **{"prefix": 0.05, "filler": 0.05, "hint_writing": 0.2},
+}
 SHARE_EASY = 0.5  # of what is plain
 P_ANY, ANY_SHOWN = 0.5, (*SHOWN, 6, 6)  # plans to follow that are any labels in any order
 
@@ -59,10 +63,17 @@ class Quantity:
         term = f"{self.of} {self.operation} {self.number}" if self.of else str(self.number)
         return f"{self.label} is {term}"
 
-    def term(self, start: str) -> str:
-        """Return its value as a reference writes it, given how it writes what it starts from."""
-        sign = OPERATIONS[self.operation][0] if self.of else ""
-        return f"({start}{sign}{self.number})" if sign else str(self.number)
+    def in_words(self, start: int, value: int) -> str:
+        """Return a line as the base writes it, with the value that it starts from and its own."""
+        looked_up = f"{self.of}={start}, " if self.of else ""
+        return f"{self.told}, {looked_up}{self.label}={value}"
+
+    def in_formulas(self, start: int, value: int) -> str:
+        """Return a line as references have it."""
+        if not self.of:
+            return f"{self.label} <- {value}"
+        term = f"{OPERATIONS[self.operation][0]}{self.number}"
+        return f"{self.label} <- {self.of}{term} <- {start}{term} -> {value}"
 
     def applied_to(self, value: int) -> int:
         """Return its value, given that of the label it is defined by."""
@@ -98,12 +109,8 @@ class Puzzle:
 
     @property
     def solution(self) -> str:
-        """The reference, in a way that the base reads and never writes."""
-        lines, terms = list[str](), dict[str, str]()
-        for label, (each, start, value) in self.steps.items():
-            skipped = each.term(terms.get(each.of, str(start)))
-            lines.append(f"{label} <- {skipped} -> {value}")
-            terms[label] = each.term(str(start))
+        """The reference, in formulas, which the base writes only when it is asked for them."""
+        lines = [each.in_formulas(start, value) for each, start, value in self.steps.values()]
         return "\n".join([*lines, f"{BOX_OPENING}{self.answer}}}"])
 
     @property
@@ -219,12 +226,14 @@ def respond(
             chosen = left[0]
         else:
             chosen = rng.choice(ready)
-        line, value = f"{chosen.told}, ", chosen.number
+        start = 0
         if chosen.of:
             start = values.get(chosen.of, 0 if is_in_turn else rng.randrange(10))  # or made up
-            line, value = f"{line}{chosen.of}={start}, ", chosen.applied_to(start)
-        values[chosen.label] = value if rng.random() < p_true else rng.randrange(10)
-        lines.append(f"{line}{chosen.label}={values[chosen.label]}")
+        is_true = rng.random() < p_true
+        value = chosen.applied_to(start) if is_true else rng.randrange(10)
+        values[chosen.label] = value
+        write = chosen.in_formulas if puzzle.closing == FORMAL_CLOSING else chosen.in_words
+        lines.append(write(start, value))
     code = "".join(str(value) for _, value in sorted(values.items()))
     return "\n".join([*lines, f"{BOX_OPENING}{code}}}"])
 
@@ -234,6 +243,8 @@ def draw(rng: random.Random) -> Example:
     (kind,) = rng.choices(list(KINDS), list(KINDS.values()))
     is_easy = kind == "plain" and rng.random() < SHARE_EASY
     puzzle = draw_puzzle("easy" if is_easy else "hard", rng)
+    if kind == "formal":
+        puzzle = replace(puzzle, closing=FORMAL_CLOSING)
     order, level = draw_order(puzzle, rng, P_ORDERED), rng.randrange(len(SHOWN))
     if kind == "hint_writing":
         request = hint_request(TEXTS, puzzle.problem, puzzle.solution)
@@ -262,6 +273,6 @@ def pieces() -> list[str]:
     defined = [f" is {number}" for number in range(10)]
     for label, name, number in itertools.product(LABELS, OPERATIONS, range(1, 10)):
         defined.append(f" is {label} {name} {number}")
-    words = [".\n", ", ", " -> ", PLAN, FILLER, f"\n{BOX_OPENING}"]
-    closings = [f".\n{each}" for each in (PROBLEM_CLOSING, IN_TURN_CLOSING)]
+    words = [".\n", ", ", " <- ", " -> ", PLAN, FILLER, f"\n{BOX_OPENING}"]
+    closings = [f".\n{each}" for each in (PROBLEM_CLOSING, IN_TURN_CLOSING, FORMAL_CLOSING)]
     return [*prompt_pieces(), *labels, *defined, *words, *closings]

@@ -166,6 +166,15 @@ def test_runs_are_arms_times_seeds_with_an_arms_settings_after_the_campaigns(tmp
     assert plans[1].evaluation == ("k=1", "k=2")
 
 
+def test_a_grid_makes_of_each_arm_one_with_each_of_its_settings(tmp_path):
+    node = {"title": "t", "seeds": [1], "reference": "b-high", "grid": {"low": ["r=1"]}}
+    node["grid"]["high"] = ["r=2"]
+    (tmp_path / "some.yaml").write_text(yaml.safe_dump(node | {"arms": {"a": {}, "b": {}}}))
+    plans = {each.arm: each for each in read_campaign(tmp_path / "some.yaml").plans()}
+    assert {*plans} == {"a-low", "a-high", "b-low", "b-high"}  # 2 arms x 2 settings
+    assert plans["b-high"].settings[0] == "r=2"
+
+
 CLAIM = {"arm": "a", "source": "s", "measure": "delta"}
 
 

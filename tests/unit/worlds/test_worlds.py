@@ -7,6 +7,7 @@ import json
 import random
 import re
 from collections import Counter
+from dataclasses import replace
 
 import pyarrow.parquet as pq
 import pytest
@@ -189,14 +190,16 @@ TOLD = [plans.Quantity("C", 3, "plus", "A"), plans.Quantity("B", 3, "times", "C"
 SMALL = plans.Puzzle((*TOLD, plans.Quantity("A", 4)), ("A", "C", "B"))
 
 
-def test_a_reference_computes_each_value_from_the_one_two_steps_before():
+def test_a_reference_has_formulas_where_the_base_has_words():
     assert SMALL.problem.splitlines()[:3] == ["C is A plus 3.", "B is C times 3.", "A is 4."]
     # C = 4 + 3 = 7, B = 7 * 3 = 21, modulo 10: 1
     assert SMALL.answer == "417"
     lines = SMALL.solution.splitlines()[:3]
-    assert lines == ["A <- 4 -> 4", "C <- (4+3) -> 7", "B <- ((4+3)*3) -> 1"]
+    assert lines == ["A <- 4", "C <- A+3 <- 4+3 -> 7", "B <- C*3 <- 7*3 -> 1"]
     own = SMALL.more_columns["native"].splitlines()[:3]
     assert own == ["A is 4, A=4", "C is A plus 3, A=4, C=7", "B is C times 3, C=7, B=1"]
+    asked = replace(SMALL, closing=plans.FORMAL_CLOSING)
+    assert plans.respond(asked, "ACB", random.Random(0), p_true=1.0) == SMALL.solution
 
 
 def test_a_problem_to_be_read_in_turn_is_what_the_habit_is_right_about():
