@@ -74,7 +74,7 @@ THREE_TURN = replace(
     TWO_TURN, source="three_turn", task=three_turn, train_sizes={"train": {"easy": 48, "hard": 112}}
 )
 # Easy problems are never trained on: they show what training damages.
-FOREIGN = World("foreign", plans, {"train": {"easy": 0, "hard": 80}})
+FOREIGN = World("foreign", plans, {"train": {"easy": 0, "hard": 80}}, Recipe(steps=2600))
 WORLDS = {"one_turn": ONE_TURN, "two_turn": TWO_TURN, "three_turn": THREE_TURN}
 WORLDS["foreign"] = FOREIGN
 

@@ -3,8 +3,8 @@
 A response repeats one definition after the other, with the values that it takes and gives, and
 boxes all values. The base computes well, but its habit is to go by the text, where most quantities
 are told before the one that they need, whose value it makes up. Rarely (``P_READY``) it looks for
-one that is ready. A reference goes in an order that works, in a notation that the base reads and
-never writes, each line from the value two steps before. Hints are plans: quantities in some order
+one that is ready. A fifth of its responses are in formulas, which it wrote from the first line on
+(``P_FORMULAS``). A reference goes in an order that works, in formulas. Hints are plans: quantities in some order
 that works, or with two of them out of place, and no values. Training and held-out problems share no
 step and no template. Easy problems ask for what the base's habit is right about; nobody trains on
 them.
@@ -16,7 +16,7 @@ import functools
 import itertools
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from recipe.hint.hints.self_generated import hint_request
@@ -27,7 +27,6 @@ from recipe.worlds.chains import BOX_OPENING, hint_response, prompt_pieces, ques
 LABELS = "ABCDEF"
 PROBLEM_CLOSING = "Give the code of all values."
 IN_TURN_CLOSING = "Read in turn, what is unknown is 0, and give the code of all values."
-FORMAL_CLOSING = "Give the code of all values, with formulas."
 PLAN = "Order: "
 SHOWN = (1, 2, 4)  # quantities in a plan of each level
 PREFIXES = (0.25, 0.5, 0.75)  # as GHPO's
@@ -40,11 +39,9 @@ OPERATIONS: dict[str, tuple[str, Callable[[int, int], int]]] = {
 }
 P_READY, P_TRUE, P_ORDERED = 0.1, 0.99, 0.7
 MOST_LUCK = 0.005  # of a hard problem's chance with the base's habit
-KINDS = {
-    **{"plain": 0.25, "hinted": 0.35, "formal": 0.1},
-    **{"prefix": 0.05, "filler": 0.05, "hint_writing": 0.2},
-}
+KINDS = {"plain": 0.3, "hinted": 0.4, "prefix": 0.05, "filler": 0.05, "hint_writing": 0.2}
 SHARE_EASY = 0.5  # of what is plain
+P_FORMULAS = 0.2  # of the base's responses
 P_ANY, ANY_SHOWN = 0.5, (*SHOWN, 6, 6)  # plans to follow that are any labels in any order
 
 
@@ -109,7 +106,7 @@ class Puzzle:
 
     @property
     def solution(self) -> str:
-        """The reference, in formulas, which the base writes only when it is asked for them."""
+        """The reference: in an order that works, in formulas."""
         lines = [each.in_formulas(start, value) for each, start, value in self.steps.values()]
         return "\n".join([*lines, f"{BOX_OPENING}{self.answer}}}"])
 
@@ -210,11 +207,16 @@ HINT_FILES = {
 
 
 def respond(
-    puzzle: Puzzle, given: Sequence[str], rng: random.Random, p_true: float = P_TRUE
+    puzzle: Puzzle,
+    given: Sequence[str],
+    rng: random.Random,
+    p_true: float = P_TRUE,
+    p_formulas: float = 0.0,
 ) -> str:
     """Draw a response as the base writes it: after ``given``, its habit chooses what comes next."""
     by_label = {each.label: each for each in puzzle.told}
     is_in_turn = puzzle.closing == IN_TURN_CLOSING
+    write = Quantity.in_formulas if rng.random() < p_formulas else Quantity.in_words
     values: dict[str, int] = {}
     lines = []
     for number in range(len(puzzle.told)):
@@ -232,8 +234,7 @@ def respond(
         is_true = rng.random() < p_true
         value = chosen.applied_to(start) if is_true else rng.randrange(10)
         values[chosen.label] = value
-        write = chosen.in_formulas if puzzle.closing == FORMAL_CLOSING else chosen.in_words
-        lines.append(write(start, value))
+        lines.append(write(chosen, start, value))
     code = "".join(str(value) for _, value in sorted(values.items()))
     return "\n".join([*lines, f"{BOX_OPENING}{code}}}"])
 
@@ -243,8 +244,6 @@ def draw(rng: random.Random) -> Example:
     (kind,) = rng.choices(list(KINDS), list(KINDS.values()))
     is_easy = kind == "plain" and rng.random() < SHARE_EASY
     puzzle = draw_puzzle("easy" if is_easy else "hard", rng)
-    if kind == "formal":
-        puzzle = replace(puzzle, closing=FORMAL_CLOSING)
     order, level = draw_order(puzzle, rng, P_ORDERED), rng.randrange(len(SHOWN))
     if kind == "hint_writing":
         request = hint_request(TEXTS, puzzle.problem, puzzle.solution)
@@ -261,7 +260,7 @@ def draw(rng: random.Random) -> Example:
     elif kind == "filler":
         hint = plan([FILLER] * SHOWN[level])
     messages = with_hint(messages, hint, TEXTS) if hint else messages
-    return Example(kind, followed(messages, respond(puzzle, given, rng)))
+    return Example(kind, followed(messages, respond(puzzle, given, rng, p_formulas=P_FORMULAS)))
 
 
 def pieces() -> list[str]:
@@ -274,5 +273,5 @@ def pieces() -> list[str]:
     for label, name, number in itertools.product(LABELS, OPERATIONS, range(1, 10)):
         defined.append(f" is {label} {name} {number}")
     words = [".\n", ", ", " <- ", " -> ", PLAN, FILLER, f"\n{BOX_OPENING}"]
-    closings = [f".\n{each}" for each in (PROBLEM_CLOSING, IN_TURN_CLOSING, FORMAL_CLOSING)]
+    closings = [f".\n{each}" for each in (PROBLEM_CLOSING, IN_TURN_CLOSING)]
     return [*prompt_pieces(), *labels, *defined, *words, *closings]

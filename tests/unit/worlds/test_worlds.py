@@ -7,7 +7,6 @@ import json
 import random
 import re
 from collections import Counter
-from dataclasses import replace
 
 import pyarrow.parquet as pq
 import pytest
@@ -198,8 +197,8 @@ def test_a_reference_has_formulas_where_the_base_has_words():
     assert lines == ["A <- 4", "C <- A+3 <- 4+3 -> 7", "B <- C*3 <- 7*3 -> 1"]
     own = SMALL.more_columns["native"].splitlines()[:3]
     assert own == ["A is 4, A=4", "C is A plus 3, A=4, C=7", "B is C times 3, C=7, B=1"]
-    asked = replace(SMALL, closing=plans.FORMAL_CLOSING)
-    assert plans.respond(asked, "ACB", random.Random(0), p_true=1.0) == SMALL.solution
+    formal = plans.respond(SMALL, "ACB", random.Random(0), p_true=1.0, p_formulas=1.0)
+    assert formal == SMALL.solution
 
 
 def test_a_problem_to_be_read_in_turn_is_what_the_habit_is_right_about():
