@@ -146,6 +146,8 @@ def write_rows(rows: Iterable[Mapping[str, Any]], path: str | Path) -> None:
         if isinstance(kind, pa.StructType):
             fields = {each for value in values if isinstance(value, Mapping) for each in value}
             kind = kind if len(fields) <= len(kind) else None  # more than the contract's
+        if name not in SCHEMA.names and all(value in (None, {}) for value in values):
+            continue  # parquet has no empty objects
         try:
             columns[name] = pa.array(values, kind)
         except (pa.ArrowException, OverflowError, UnicodeEncodeError) as error:
@@ -160,8 +162,11 @@ def write_table(table: pa.Table, path: str | Path) -> None:
     """Write a table as it is; the file appears whole or not at all."""
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    with whole_file(path) as file:
-        pq.write_table(table, file)
+    try:
+        with whole_file(path) as file:
+            pq.write_table(table, file)
+    except pa.ArrowNotImplementedError as error:  # an empty object within a value
+        raise DataError(f"{path}: cannot be stored: {one_line(error, 200)}") from error
 
 
 def check_target(path: str | Path) -> None:

@@ -40,6 +40,7 @@ from recipe.problems.schema import (
 )
 from recipe.run.errors import DataError, one_line
 from recipe.run.typed import read_json, read_yaml
+from recipe.verify.golds import number_text
 from recipe.verify.maths.grade import last_box
 from recipe.verify.programs.tests import with_entry_point
 from recipe.verify.schema import Kind
@@ -120,7 +121,7 @@ def read_records(path: Path, split: str = "") -> Iterator[tuple[str, Fields]]:
 
 def _read_json(path: Path) -> Iterator[tuple[str, Any]]:
     with path.open(encoding="utf-8-sig") as file:
-        is_array = path.suffix == ".json" and file.read(1) == "["
+        is_array = path.suffix == ".json" and file.read(4096).lstrip()[:1] == "["
         file.seek(0)
         for number, given in enumerate([file.read()] if is_array else file, 1):
             if not given.strip():
@@ -164,9 +165,7 @@ def text(fields: Fields, column: str, *, is_required: bool = False) -> str:
     value = field(fields, column)
     if isinstance(value, bool | list | Mapping | bytes):
         raise FieldFault(column, f"must be a text or a number, got {short(value)}")
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)  # whole numbers of a column with a gap are stored as 27.0
-    value = "" if is_missing(value) else str(value)
+    value = "" if is_missing(value) else number_text(value)
     if is_required and not value:
         check_there(fields, column)
         raise FieldFault(column, "is empty")

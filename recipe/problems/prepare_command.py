@@ -25,6 +25,7 @@ from recipe.problems.prepare import KEYS, SOURCES_FILE, Given, Prepared, listed,
 from recipe.problems.schema import KINDS
 from recipe.run.ending import Parser
 from recipe.run.errors import DataError
+from recipe.run.typed import at_least_1
 from recipe.run.whole_file import file_sha256
 from recipe.verify.golds import is_placeholder
 from recipe.verify.maths.grade import is_text_only
@@ -66,7 +67,7 @@ def _parser() -> Parser:
     add("output", type=Path, metavar="OUT.parquet")
     add("--source", default="", help="data_source of the rows (default: IN's name)")
     add("--split", default="", help="default: train; a named source has its own")
-    add("--limit", "--size", type=int, help="take N problems (reasoning_gym: default 1000)")
+    add("--limit", "--size", type=at_least_1, help="take N problems (reasoning_gym: default 1000)")
     add("--seed", type=int, default=0, help="of reasoning_gym:NAME; --config likewise")
     add("--config", nargs="+", default=[], metavar="KEY=VALUE")
     add("--system-prompt", help="text of the system turn, empty for none")
@@ -94,6 +95,9 @@ def main(argv: Sequence[str]) -> None:
     said = Given(**{each.name: getattr(given, each.name) for each in fields(Given)})
     how = {"copy": given.copy, "revision": given.revision, "limit": given.limit}
     prepared = read_rows(given.input, said, **how)
+    if said.solution and not any(row["solution"] for row in prepared.rows):
+        told = f"column `{said.solution}` has no text in any row, so there is no solution"
+        raise DataError(f"{prepared.path}: {told}")
     lines = findings(prepared)
     known = {
         words(each.text): f"{path} {each.id}"

@@ -168,7 +168,7 @@ def row_id(row: Mapping[str, Any], text: str) -> str:
 
 def content_id(text: str) -> str:
     """Return a stable id for a problem without one: 16 hex digits of its text's sha256."""
-    return "sha-" + hashlib.sha256(text.encode()).hexdigest()[:16]
+    return "sha-" + hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()[:16]
 
 
 def is_text(value: Any) -> bool:

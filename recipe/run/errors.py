@@ -3,6 +3,12 @@
 A message says what was given, what was expected, and what to do.
 """
 
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
 
 class HintError(Exception):
     """Parent of all errors of this package."""
@@ -44,3 +50,17 @@ def one_line(error: BaseException, limit: int | None = None) -> str:
     if isinstance(error, OSError) and error.strerror:
         text = error.strerror if error.filename is None else f"{error.filename}: {error.strerror}"
     return " ".join(text.split())[:limit]
+
+
+@contextmanager
+def reading(path: str | Path) -> Iterator[None]:
+    """Name the file that a program wrote, where what is read of it is not what was written."""
+    try:
+        yield
+    except HintError:
+        raise
+    except (ValueError, TypeError, LookupError, AttributeError) as error:
+        what = f"{type(error).__name__}: {one_line(error, 120)}"
+        raise DataError(
+            f"{path} is damaged ({what}); take a copy of it, or delete it to make it again"
+        ) from error

@@ -11,6 +11,7 @@ the same time makes runs that the first has not begun.
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import sys
 import time
@@ -19,15 +20,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated
 
-import yaml
 from pydantic import Field
 
 from recipe import PROGRAMS
 from recipe.run.checkpoints import resume_step, step_folder
 from recipe.run.children import deferred_signals, run_child
-from recipe.run.config import override
+from recipe.run.config import check, override
 from recipe.run.ending import Parser, errors_in_one_line
-from recipe.run.errors import ConfigError, HintError, one_line
+from recipe.run.errors import ConfigError, HintError, one_line, reading
 from recipe.run.run_folder import RunFolder
 from recipe.run.typed import read_typed, read_yaml
 from recipe.run.whole_file import claimed, write_whole
@@ -52,6 +52,9 @@ _EVALUATES = (
     "actor_rollout_ref.model.lora_adapter_path=null",
 )
 Share = Annotated[float, Field(ge=-1, le=1)]
+Seeds = Annotated[tuple[int, ...], Field(min_length=1)]
+_NO_WEIGHTS = re.compile(r"trainer\.save_freq=(?:0|-\d+|null)(?!.* \+*trainer\.save_freq=)")
+_ARM = re.compile(r"\w[\w.+=-]*")  # the name of a folder
 
 
 @dataclass(frozen=True)
@@ -60,7 +63,7 @@ class Arm:
 
     settings: tuple[str, ...] = ()
     evaluation: tuple[str, ...] = ()
-    seeds: tuple[int, ...] | None = None
+    seeds: Seeds | None = None
 
 
 @dataclass(frozen=True)
@@ -109,11 +112,13 @@ class Plan:
         folder, kept, now = root / self.name, root / f"{self.name}.json", self.as_json()
         made = now
         if (folder / RUN_FILE).exists():
-            made = json.loads((folder / RUN_FILE).read_text("utf-8"))
+            with reading(folder / RUN_FILE):
+                made = {**json.loads((folder / RUN_FILE).read_text("utf-8"))}
             if not (folder / "evaluation").exists():  # nothing depends on the former ones
                 made["evaluation"] = now["evaluation"]
         elif kept.exists():
-            made = json.loads(kept.read_text("utf-8"))["made"]
+            with reading(kept):
+                made = json.loads(kept.read_text("utf-8"))["made"]
         if made != now:
             raise ConfigError(
                 f"{folder} was made with {made}, now it is {now}: delete it (or its evaluation "
@@ -130,25 +135,32 @@ class Campaign:
     grid: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     settings: tuple[str, ...] = ()
     evaluation: tuple[str, ...] = ()
-    seeds: tuple[int, ...] = (1, 2, 3)
+    seeds: Seeds = (1, 2, 3)
     reference: str | None = None
     claims: tuple[Claim, ...] = ()
 
     def __post_init__(self) -> None:
+        check(self.arms, "campaign.arms has no arm")
         if self.grid:
             made = {
                 f"{name}-{key}": replace(arm, settings=(*arm.settings, *more))
                 for name, arm in self.arms.items()
                 for key, more in self.grid.items()
             }
+            told = f"campaign.grid: of {len(self.arms)} x {len(self.grid)} arms some have one name"
+            check(len(made) == len(self.arms) * len(self.grid), told)
             vars(self).update(arms=made, grid={})
+        for name in self.arms:
+            check(_ARM.fullmatch(name), f"arm {name!r} must be letters, digits or . + = - _")
+            seeds = self.seeds_of(name)
+            check(len({*seeds}) == len(seeds), f"arm {name}: seeds={seeds} must differ")
         named = {
             self.reference,
             *(name for each in self.claims for name in (each.arm, each.more_than)),
         }
-        unknown = (named - {None, *self.arms}) | {each for each in self.arms if "/" in each}
-        if unknown or not self.arms:
-            raise ConfigError(f"{unknown} is not an arm; choose from {', '.join(self.arms)}")
+        unknown = named - {None, *self.arms}
+        told = f"{', '.join(map(str, unknown))} is not an arm; choose from {', '.join(self.arms)}"
+        check(not unknown, told)
 
     @property
     def compared_with(self) -> str:
@@ -169,6 +181,8 @@ class Campaign:
             arm = self.arms[name]
             for seed in self.seeds_of(name):
                 settings = (*self.settings, *arm.settings, f"hint.seed={seed}", f"data.seed={seed}")
+                told = f"arm {name}: trainer.save_freq must be above 0 to have last weights"
+                check(not _NO_WEIGHTS.search(" ".join(settings)), told)
                 found.append(Plan(name, seed, settings, (*self.evaluation, *arm.evaluation)))
         return sorted(found, key=lambda plan: self.seeds_of(plan.arm).index(plan.seed))
 
@@ -177,7 +191,7 @@ def read_campaign(path: str | Path) -> Campaign:
     """Read a campaign's file; a ``ConfigError`` begins with it."""
     try:
         return read_typed(Campaign, read_yaml(Path(path).read_text("utf-8")), "campaign")
-    except (OSError, ValueError, yaml.YAMLError) as error:
+    except (OSError, ValueError) as error:
         raise ConfigError(f"{path}: {one_line(error, 300)}") from error
 
 
@@ -229,7 +243,7 @@ def _make_run(plan: Plan, root: Path) -> None:
     folder, last = (root / plan.name).absolute(), ""
     while (step := state_of(plan, root)) != "done":
         if step == last:
-            raise HintError(f"{step}: it left nothing; trainer.save_freq must be above 0")
+            raise HintError(f"{step}: it left nothing; campaign.log says why")
         _say(f"{plan.name}: {step}")
         write_whole(folder / RUN_FILE, json.dumps(plan.as_json(), indent=1) + "\n")
         command = [sys.executable, str(PROGRAMS / "main_hint.py"), *plan.settings]

@@ -22,7 +22,7 @@ from recipe.hint.estimators import (
     crossed_share,
     holm,
 )
-from recipe.run.errors import DataError
+from recipe.run.errors import DataError, reading
 from recipe.run.whole_file import write_whole
 from recipe.study.campaign import (
     CAMPAIGN_FILE,
@@ -208,12 +208,15 @@ def runs_of(folder: str | Path) -> Iterator[Run]:
         place, kept = root / plan.name, root / f"{plan.name}.json"
         is_finished = (place / RESULTS).is_file()
         if kept.is_file() and not is_finished:
-            yield _kept_run(plan, place, json.loads(kept.read_text("utf-8")))
+            with reading(kept):
+                run = _kept_run(plan, place, json.loads(kept.read_text("utf-8")))
+            yield run
         elif (place / "metrics.jsonl").is_file():
             run = read_run(place)
             run.name = plan.name
             if is_finished:
-                run.kept = _evaluated(run, plan)
+                with reading(place / RESULTS):
+                    run.kept = _evaluated(run, plan)
             yield run
 
 

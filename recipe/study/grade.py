@@ -15,19 +15,20 @@ import sys
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, Literal, get_args
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, ValidationError
 from tqdm import tqdm
 
 from recipe.run.ending import Parser, errors_in_one_line
-from recipe.run.typed import finite, read_json
+from recipe.run.typed import finite, read_json, told
 from recipe.run.whole_file import whole_file
 from recipe.verify.choice import read_letter
+from recipe.verify.golds import number_text
 from recipe.verify.options import GradeOptions, Isolation
 from recipe.verify.pool import VerifierPool
 from recipe.verify.programs.tests import with_entry_point
-from recipe.verify.schema import UNGRADED, AnswerFormat, Item, Kind, Verdict, formats_asked_for
+from recipe.verify.schema import UNGRADED, AnswerFormat, Item, Verdict, read_prompt
 
 _CHUNK_ROWS = 2048  # graded together: enough to keep all workers busy
 _ADDED = ("score", "reason", "extracted", "basis", "ignored")
@@ -38,7 +39,7 @@ class _Row(BaseModel):
 
     response: str
     answer: str | int | float = ""
-    kind: Kind = "maths"
+    kind: Literal["maths", "choice", "program"] = "maths"
     problem: str = ""
     prompt: Any = ""
     is_truncated: bool | None = None
@@ -97,14 +98,17 @@ def _read(line: bytes, number: int) -> tuple[dict[str, Any], Item | None]:
     try:
         fields = dict(read_json(line))
         return fields, read_item(fields)
-    except (ValueError, TypeError) as error:  # pydantic's are among them
+    except (ValueError, TypeError) as error:
         return {**fields, "message": f"line {number}: {' '.join(str(error).split())}"}, None
 
 
 def read_item(fields: dict[str, Any]) -> Item:
     """Return what to grade of a row; ``ValueError`` where something is wrong or missing."""
-    row = _Row.model_validate(fields)
-    answer = str(row.answer)
+    try:
+        row = _Row.model_validate(fields)
+    except ValidationError as error:
+        raise ValueError(told(error)) from error
+    answer = number_text(row.answer)
     if row.tests:
         parts = [row.test_imports, row.tests]
         lines = [each for part in parts for each in ([part] if isinstance(part, str) else part)]
@@ -113,8 +117,6 @@ def read_item(fields: dict[str, Any]) -> Item:
         raise ValueError(f"kind={row.kind}: give the gold answer, or tests of a program")
     if row.kind == "choice" and not read_letter(answer):
         raise ValueError(f"answer={answer!r} must be one letter")
-    # A column of this name that is no conversation says nothing.
-    is_turns = isinstance(row.prompt, list) and all(isinstance(turn, dict) for turn in row.prompt)
-    asked = formats_asked_for(row.prompt if is_turns or isinstance(row.prompt, str) else "")
-    truncated = bool(row.is_truncated)
-    return Item(row.response, answer, truncated, row.kind, row.problem, asked=asked)
+    problem, asked = read_prompt(row.prompt)
+    truncated, problem = bool(row.is_truncated), row.problem or problem
+    return Item(row.response, answer, truncated, row.kind, problem, asked=asked)

@@ -24,6 +24,7 @@ from jinja2 import Environment
 
 from recipe.run.ending import Parser, errors_in_one_line
 from recipe.run.errors import ConfigError, DataError, HintError, one_line
+from recipe.run.typed import at_least_1
 from recipe.run.whole_file import write_whole
 from recipe.study.campaign import CAMPAIGN_FILE
 from recipe.study.campaign_results import keep_results, read_results_of, results_page, runs_of
@@ -57,7 +58,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     (served := command(_serve)).add_argument("folder", type=Path, metavar="DIR")
     served.add_argument("--port", type=int, default=8321, help="0: any free one (default: 8321)")
     for run in (html, served):
-        run.add_argument("--prompts", type=int, default=200, help="of a page (default: 200)")
+        run.add_argument("--prompts", type=at_least_1, default=200, help="of a page (default: 200)")
     given = parser.parse_args(argv)
     given.run(given)
 

@@ -25,7 +25,7 @@ from recipe.hint.estimators import (
     pass_at_k,
     turn_metrics,
 )
-from recipe.run.errors import DataError
+from recipe.run.errors import DataError, reading
 from recipe.run.whole_file import write_whole
 from recipe.study.tables import markdown, percent
 from recipe.verify.maths.reading import vote_key
@@ -96,7 +96,7 @@ def read_responses(folder: Path) -> dict[str, list[GradedResponse]]:
     """
     responses: defaultdict[str, list[GradedResponse]] = defaultdict(list)
     for path in sorted((folder / "samples").glob("*.jsonl")):
-        with open(path, "rb") as lines:
+        with open(path, "rb") as lines, reading(path):
             for line in lines:
                 if line.endswith(b"\n"):
                     response = _ADAPTER.validate_json(line)
@@ -221,11 +221,15 @@ def read_evaluation(folder: str | Path) -> tuple[dict[str, Any], dict[str, Group
             f"{path} is missing: no finished evaluation is there; evaluate with "
             f"trainer.eval_only=true, or start the same evaluation again to finish it"
         )
-    stored, responses = json.loads(path.read_bytes()), read_responses(path.parent)
-    groups = {
-        name: complete_groups(responses.get(name, ()), stored["num_samples"])
-        for name in stored["benchmarks"]
-    }
+    responses = read_responses(path.parent)
+    with reading(path):
+        stored = json.loads(path.read_bytes())
+        num_responses, groups = stored["num_samples"], dict[str, Groups]()
+        for name, of_name in stored["benchmarks"].items():
+            groups[name] = complete_groups(responses.get(name, ()), num_responses)
+            if len(groups[name]) != of_name["problems"]:
+                told = f"{len(groups[name])} problems have responses, of {of_name['problems']}"
+                raise DataError(f"{response_path(path.parent, name)}: {told}")
     return stored, groups
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from recipe.run.errors import DataError
+from recipe.run.errors import DataError, reading
 from recipe.run.run_folder import accuracies, by_step, read_rows
 from recipe.run.typed import read_yaml
 
@@ -94,13 +94,12 @@ def read_run(folder: str | Path) -> Run:
         | {"step": row["step"]}
         for row in read_rows(folder / "metrics.jsonl")
     ]
-    files = {
-        name: read_yaml(path.read_text("utf-8"))
-        if path.suffix == ".yaml"
-        else json.loads(path.read_bytes())
-        for name in ("config.yaml", "machine.json", "logs/fatal.json")
-        if (path := folder / name).is_file()
-    }
+    files: dict[str, dict[str, Any]] = {}
+    readers = {"config.yaml": read_yaml, "machine.json": json.loads, "logs/fatal.json": json.loads}
+    for name, read in readers.items():
+        if (path := folder / name).is_file():
+            with reading(path):
+                files[name] = {**read(path.read_text("utf-8"))}
     return Run(
         f"{place.parent.name}/{place.name}" if is_of_campaign else place.name,
         folder,

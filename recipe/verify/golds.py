@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from numbers import Number
 from typing import Any
 
 from recipe.verify.programs.tests import with_setup
@@ -46,6 +47,12 @@ def gold_text(value: Any, kind: Kind = "maths", row: Mapping[str, Any] | None = 
     return with_setup("\n".join(_joined(each, "\n") for each in setups), _joined(tests, "\n"))
 
 
+def number_text(value: Any) -> str:
+    """Return a number as text; 27.0, as a column with gaps stores 27, without its point."""
+    is_whole = isinstance(value, float) and value.is_integer() and abs(value) < 2**53
+    return str(int(value) if is_whole else value)
+
+
 def plain(value: Any) -> Any:
     """Return an array as a list, and any other value that JSON lacks (dates, bytes) as text."""
     return value.tolist() if hasattr(value, "tolist") else str(value)
@@ -56,9 +63,9 @@ def _joined(value: Any, between: str) -> str:
         return between.join(_joined(each, between) for each in value)
     if isinstance(value, Mapping):
         return json.dumps(value, default=plain)
-    if isinstance(value, float) and value.is_integer():  # of a column with gaps
-        return str(int(value))
-    text = "" if value is None or isinstance(value, bool | list | tuple) else str(value)
-    if not text.strip() or (isinstance(value, float) and not text[-1].isdigit()):
-        raise ValueError(f"the ground truth is missing: {value!r}"[:100])
+    is_number = isinstance(value, Number) and not isinstance(value, bool)
+    text = number_text(value) if is_number or isinstance(value, str) else ""
+    if not text.strip() or is_number and not text[-1].isdigit():  # nan
+        told = f"the ground truth is missing: {value!r}"[:100]
+        raise ValueError(f"{told} (expected a text, number, list or mapping)")
     return text

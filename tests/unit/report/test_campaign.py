@@ -181,6 +181,24 @@ def test_what_is_not_of_the_campaign_is_refused(tmp_path):
         read_results_of(write_campaign(tmp_path / "other", arms))
 
 
+DAMAGE = {
+    "campaign.json": ("[", "campaign.json is damaged"),
+    "machine.json": ("[1]", "machine.json is damaged"),
+    "evaluation/results.json": ("{}", "results.json is damaged"),
+    "evaluation/samples/toy.jsonl": ("[]\n", "toy.jsonl is damaged"),
+    "evaluation/samples/toy.jsonl, empty": ("", "0 problems have responses, of 3"),
+}
+
+
+@pytest.mark.parametrize("name", DAMAGE)
+def test_a_damaged_file_of_a_run_is_named(tmp_path, name):
+    root = write_campaign(tmp_path / "runs", {"x": {1: CONVERSATIONS}})
+    text, told = DAMAGE[name]
+    (root / "x/seed-1" / name.partition(",")[0]).write_text(text)
+    with pytest.raises(DataError, match=told):
+        read_results_of(root)
+
+
 def test_what_was_kept_of_runs_gives_the_same_page(tmp_path, capsys):
     asked = claims({"below": -0.5}, {"at_least": 0.9})
     arms = {"x": {1: CONVERSATIONS, 2: CONVERSATIONS}, "y": {1: CONVERSATIONS}}

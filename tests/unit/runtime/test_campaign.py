@@ -166,6 +166,17 @@ def test_runs_are_arms_times_seeds_with_an_arms_settings_after_the_campaigns(tmp
     assert plans[1].evaluation == ("k=1", "k=2")
 
 
+def test_a_run_that_keeps_no_weights_is_refused_before_it_trains(tmp_path):
+    node = {"title": "t", "settings": ["trainer.save_freq=-1"], "arms": {"a": {}}}
+    path = tmp_path / "some.yaml"
+    path.write_text(yaml.safe_dump(node))
+    with pytest.raises(ConfigError, match=r"arm a: trainer\.save_freq must be above 0"):
+        read_campaign(path).plans()
+    node["arms"]["a"] = {"settings": ["trainer.save_freq=5"]}  # the last one counts
+    path.write_text(yaml.safe_dump(node))
+    assert len(read_campaign(path).plans()) == 3
+
+
 def test_a_grid_makes_of_each_arm_one_with_each_of_its_settings(tmp_path):
     node = {"title": "t", "seeds": [1], "reference": "b-high", "grid": {"low": ["r=1"]}}
     node["grid"]["high"] = ["r=2"]
@@ -182,6 +193,12 @@ CLAIM = {"arm": "a", "source": "s", "measure": "delta"}
     ("changes", "word"),
     [
         ({"arms": {"../a": {}}}, "../a"),
+        ({"arms": {"..": {}}}, "'..'"),
+        ({"arms": {}}, "campaign.arms has no arm"),
+        ({"arms": {"a-b": {}, "a": {}}, "grid": {"c": [], "b-c": []}}, "2 x 2 arms"),
+        ({"seeds": []}, "campaign.seeds=[]"),
+        ({"seeds": [1, 1]}, "arm a: seeds=(1, 1) must differ"),
+        ({"title": None}, "campaign.title"),
         ({"arms": {"a": {"setting": []}}}, "setting is not a setting"),
         ({"reference": "c"}, "c"),
         ({"claims": [CLAIM]}, "at_least"),

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from datetime import date
+from decimal import Decimal
+
+import pytest
 
 from recipe.problems.schema import problem_from_row
 from recipe.verify.golds import gold_text
@@ -17,6 +21,27 @@ def test_verl_calls_it_with_a_row():
     assert compute_score("own", r"so \boxed{3}", 2) == 0.0
     assert compute_score("own", "#### 2", 2, {"prompt": HASHES}) == 1.0
     assert compute_score("own", "#### 2", 2, None) == 0.0
+
+
+def test_a_formula_of_the_prompt_is_no_answer_without_a_column_of_questions_too():
+    prompt = [{"role": "user", "content": "Find $2 + 2$."}]
+    assert compute_score("own", r"\boxed{2 + 2}", 4) == 1.0  # nothing says that it is the question
+    assert compute_score("own", r"\boxed{2 + 2}", 4, {"prompt": prompt}) == 0.0
+    assert reward_function([prompt], [r"\boxed{2 + 2}"], answer=["4"]) == [0.0]
+
+
+@pytest.mark.parametrize(
+    ("gold", "text"),
+    [(27.0, "27"), (6.02e23, "6.02e+23"), (2.0**60, str(2.0**60)), (Decimal("1.50"), "1.50")],
+)
+def test_a_number_is_written_as_it_was_meant(gold, text):
+    assert gold_text(gold) == text
+
+
+@pytest.mark.parametrize("gold", [None, True, float("nan"), b"4", date(2026, 1, 1), [b"4"], []])
+def test_what_is_no_answer_is_refused(gold):
+    with pytest.raises(ValueError, match="the ground truth is missing"):
+        gold_text(gold)
 
 
 def test_a_list_is_the_same_gold_answer_here_as_in_training():
