@@ -16,7 +16,7 @@ from typing import ClassVar, NamedTuple
 from recipe.hint.hints.base import HintResult
 from recipe.hint.hints.fitting import cut_at_sentence
 from recipe.hint.prompt import Messages, Prompt, Style, Texts, fill, with_hint
-from recipe.hint.schema import HintStatus, Response, share_right
+from recipe.hint.schema import HintStatus, Response
 from recipe.problems.schema import Problem
 from recipe.verify.schema import Verdict
 
@@ -296,11 +296,6 @@ class Round:
     def num_right(self) -> int:
         """Turns that are right; one on which the verifier failed is not."""
         return sum(accuracy > 0 for accuracy in self.accuracies_G)
-
-    @property
-    def accuracy(self) -> float:
-        """Share of right turns among those with a verdict, of which there is at least one."""
-        return share_right(self.accuracies_G)
 
     @property
     def num_ungraded(self) -> int:

@@ -13,7 +13,7 @@ from recipe.hint.credit.archer import UtteranceCriticSettings
 from recipe.hint.credit.base import DROPPED, Credit
 from recipe.hint.prompt import Style
 from recipe.hint.schema import FINAL_HINT_FAILURES, ProblemState
-from recipe.hint.turns import Decision, Place, Round, Row, Sample, Train, Turn, turn_at
+from recipe.hint.turns import Decision, Place, Round, Row, Sample, Train, Turn, places, turn_at
 from recipe.problems.schema import Problem
 from recipe.run.errors import ConfigError, TeacherSilentError
 
@@ -79,8 +79,10 @@ class Method:
         style: How hints enter the prompt if ``hint.style`` does not say.
         is_multi_turn: Whether conversations go on, in validation too: :meth:`next_turn`. The number
             of rows varies, which verl's estimators do not take, so it has credit of its own.
+        below_group: Name of a setting, a number of rollouts that has to be below the group size.
         phase_may_fill_run: Whether the first phase may take all steps of the run.
         roles_alternate: Whether a solver and a guide can train in turns, as one policy or as two.
+        first_phase: Name of the setting of the first phase's length in steps; 0 or null: no phase.
         max_level: Strongest hint level; 0 without hints.
         increments: Pieces that each level of the source is cut into, each a level of its own.
         needs: What the run has to provide.
@@ -94,8 +96,10 @@ class Method:
     source: ClassVar[str] = "self_generated"
     style: ClassVar[Style] = "paper"
     is_multi_turn: ClassVar[bool] = False
+    below_group: ClassVar[str] = ""
     phase_may_fill_run: ClassVar[bool] = False
     roles_alternate: ClassVar[bool] = False
+    first_phase: str = ""
     max_level: int = 0
     increments: int = 1
     needs: Needs = Needs()
@@ -116,6 +120,12 @@ class Method:
         Raises:
             ConfigError: Naming both settings.
         """
+        value = getattr(self.settings, self.below_group, 0)
+        if value >= group_size:
+            raise ConfigError(
+                f"{self.settings_node}.{self.below_group}={value} must be below the group size "
+                f"actor_rollout_ref.rollout.n={group_size}"
+            )
 
     def open(self, problem: Problem, state: ProblemState) -> Sample:
         """Decide what is sampled first: here a group without a hint."""
@@ -140,29 +150,23 @@ class Method:
         """Return what validation plays: one group without hints, or the same conversations."""
         return FinalTurns(self) if self.is_multi_turn else Method()
 
-    @property
-    def first_phase(self) -> tuple[str, int]:
-        """Name and value, in steps, of the setting of the first phase's length; 0: no phase."""
-        return "", 0
-
     def check_steps(self, num_steps: int) -> None:
         """Refuse a run that is too short for the first phase.
 
         Raises:
             ConfigError: Naming the setting.
         """
-        name, first = self.first_phase
+        first = getattr(self.settings, self.first_phase, None) or 0
         is_too_long = first > num_steps if self.phase_may_fill_run else first >= num_steps
         if first and is_too_long:
             raise ConfigError(
-                f"{self.settings_node}.{name}={first} leaves no step of the run's {num_steps} for "
-                f"what follows; lower it, or raise trainer.total_training_steps"
+                f"{self.settings_node}.{self.first_phase}={first} leaves no step of the run's "
+                f"{num_steps} for what follows; lower it, or raise trainer.total_training_steps"
             )
 
     def train_round(self, rounds: Sequence[Round], index: int) -> Train:
         """Return the decision to train on all turns of a round."""
-        turns = rounds[index].turns
-        return Train(tuple(self.row(rounds, Place(index, turn)) for turn in range(len(turns))))
+        return Train(tuple(self.row(rounds, place) for place in places(rounds, index)))
 
     def train_last_sampled(self, rounds: Sequence[Round]) -> Train:
         """Return the decision to train on the newest round that has turns."""
@@ -219,15 +223,3 @@ class FinalTurns(Method):
                 raise TeacherSilentError(each.request.role)
         found = conversations(rounds)
         return Train(tuple(Row(each.last, each.acc_last, facts=each.facts) for each in found))
-
-
-def check_below_group(name: str, value: int, group_size: int) -> None:
-    """Refuse a number of rollouts that is not below the group size.
-
-    Raises:
-        ConfigError: Naming the setting.
-    """
-    if value >= group_size:
-        raise ConfigError(
-            f"{name}={value} must be below the group size actor_rollout_ref.rollout.n={group_size}"
-        )

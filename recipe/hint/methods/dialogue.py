@@ -173,6 +173,7 @@ class Dialogue(Method):
         # One that a server plays may train in the next phase (`main_alternate.py`).
         trains_next = self.roles_alternate and self._is_teacher("solver")
         self.solver_never_trains = not (self.trains[0] or trains_next)
+        self.first_phase = "stage1_steps" if self.trains[0] else ""
         # Of a tree, which `MlmtSettings` has alone.
         self.feedbacks = getattr(settings, "feedbacks", 1)
         self.refinements = getattr(settings, "refinements", 1)
@@ -190,11 +191,6 @@ class Dialogue(Method):
             or (has_critic and self.role_steps[0] > 0),
             group=settings.baseline == "leave_one_out",
         )
-
-    @property
-    def first_phase(self) -> tuple[str, int]:
-        """Stage I, if the solver trains."""
-        return ("stage1_steps", self.settings.stage1_steps) if self.trains[0] else ("", 0)
 
     def check_steps(self, num_steps: int) -> None:
         """Refuse phases that leave a role out, and a stage I that outlasts the solver's phase."""

@@ -9,14 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from recipe.hint.methods.base import (
-    Coefficient,
-    Method,
-    MethodSettings,
-    Needs,
-    Steps,
-    check_below_group,
-)
+from recipe.hint.methods.base import Coefficient, Method, MethodSettings, Needs, Steps
 from recipe.hint.schema import FINAL_HINT_FAILURES, ProblemState
 from recipe.hint.turns import Decision, Hinted, Round, Sample, Turn
 from recipe.problems.schema import Problem
@@ -57,6 +50,8 @@ class Ghpo(Method):
     settings_node = "hint.ghpo"
     uses_hints = True
     source = "solution_prefix"
+    below_group = "max_solved"
+    first_phase = "cold_start_steps"
 
     def __init__(self, *, max_level: int = 3, **given: Any) -> None:
         super().__init__(max_level=max_level, **given)
@@ -64,7 +59,7 @@ class Ghpo(Method):
 
     def check_run(self, *, group_size: int, use_kl_in_reward: bool) -> None:
         """Refuse to drop groups if verl's KL penalty would make them train after all."""
-        check_below_group("hint.ghpo.max_solved", self.settings.max_solved, group_size)
+        super().check_run(group_size=group_size, use_kl_in_reward=use_kl_in_reward)
         if self.settings.on_all_failed == "drop" and use_kl_in_reward:
             raise ConfigError(
                 "hint.ghpo.on_all_failed=drop does not work with algorithm.use_kl_in_reward=true: "
@@ -73,11 +68,6 @@ class Ghpo(Method):
                 "actor_rollout_ref.actor.use_kl_loss=true in its place, or "
                 "hint.ghpo.on_all_failed=keep_last"
             )
-
-    @property
-    def first_phase(self) -> tuple[str, int]:
-        """The cold start."""
-        return "cold_start_steps", self.settings.cold_start_steps
 
     def open(self, problem: Problem, state: ProblemState) -> Sample:
         """Return a request without a hint."""

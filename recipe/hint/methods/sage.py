@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from recipe.hint.methods.base import Method, MethodSettings, Steps, check_below_group
+from recipe.hint.methods.base import Method, MethodSettings, Steps
 from recipe.hint.schema import ProblemState
 from recipe.hint.turns import Decision, Round, Sample, at_level
 from recipe.problems.schema import Problem
@@ -38,10 +38,7 @@ class Sage(Method):
     settings_cls = SearchSettings
     settings_node = "hint.search"
     uses_hints = True
-
-    def check_run(self, *, group_size: int, use_kl_in_reward: bool) -> None:
-        """Refuse a probe that is a whole group."""
-        check_below_group("hint.search.probe_n", self.settings.probe_n, group_size)
+    below_group = "probe_n"
 
     def open(self, problem: Problem, state: ProblemState) -> Sample:
         """Return level 0, or one below the level that worked last (``start=remembered``)."""

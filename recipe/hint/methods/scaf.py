@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from recipe.hint.methods.base import Count, Method, MethodSettings, Steps, check_below_group
+from recipe.hint.methods.base import Count, Method, MethodSettings, Steps
 from recipe.hint.schema import ProblemState
 from recipe.hint.turns import Bare, Decision, Hinted, Place, Round, Sample, Train
 from recipe.problems.schema import Problem
@@ -42,20 +42,13 @@ class Scaf(Method):
     settings_node = "hint.scaf"
     uses_hints = True
     source = "dataset"
+    below_group = "rollouts"
+    first_phase = "warmup_steps"
 
     def __init__(self, *, max_level: int = 3, **given: Any) -> None:
         super().__init__(max_level=max_level, **given)
         self.increments = self.settings.increments
         self.max_level = max_level * self.increments
-
-    def check_run(self, *, group_size: int, use_kl_in_reward: bool) -> None:
-        """Refuse as many guided rollouts as a whole group has."""
-        check_below_group("hint.scaf.rollouts", self.settings.rollouts, group_size)
-
-    @property
-    def first_phase(self) -> tuple[str, int]:
-        """The warm-up."""
-        return "warmup_steps", self.settings.warmup_steps
 
     def open(self, problem: Problem, state: ProblemState) -> Sample:
         """Return no guidance before the group has failed, and none at all during the warm-up."""

@@ -44,6 +44,7 @@ class Sft(Method):
 
     settings_cls = SftSettings
     settings_node = "hint.sft"
+    first_phase = "steps"
     phase_may_fill_run = True
     credit = SftCredit()
 
@@ -51,11 +52,6 @@ class Sft(Method):
         super().__init__(**given)
         followed = self.settings.steps is not None  # by GRPO, which compares a group
         self.needs = Needs(solution=True, log_probs=True, group=followed)
-
-    @property
-    def first_phase(self) -> tuple[str, int]:
-        """The steps that imitate, if GRPO follows them."""
-        return "steps", self.settings.steps or 0
 
     def open(self, problem: Problem, state: ProblemState) -> Sample:
         """Return the solution in the first steps, then a group."""
