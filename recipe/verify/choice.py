@@ -10,8 +10,7 @@ from __future__ import annotations
 import re
 import unicodedata
 
-from recipe.verify.maths.box import has_other
-from recipe.verify.maths.grade import last_box
+from recipe.verify.maths.box import has_other, last_box, without_answer
 from recipe.verify.maths.lexer import spelled, spelled_command
 from recipe.verify.schema import Verdict
 
@@ -52,10 +51,8 @@ def choice_verdict(
     ``error`` means that the gold answer is not a letter; ``problem`` has the options, a line each.
     """
     box = last_box(response)
-    if box.state != "closed" or not box.text:
-        if is_truncated:
-            return Verdict(0.0, "truncated")
-        return Verdict(0.0, "malformed" if box.state == "open" else "no_answer")
+    if verdict := without_answer(box, is_truncated):
+        return verdict
     gold = read_letter(answer)
     if not gold:
         return Verdict(0.0, "error", box.text)

@@ -16,6 +16,7 @@ from typing import Literal
 from recipe.verify.maths.reading import rational, read
 from recipe.verify.maths.tree import Node, exact, names_in
 from recipe.verify.maths.units import NUMBERS
+from recipe.verify.schema import Verdict
 
 # Without a brace, before a word, prose only speaks of it: with \boxed as requested.
 _BOX = re.compile(r"\\boxed(?:\s*\{|(?![A-Za-z`])(?!\s+[a-z]{2}))")
@@ -80,12 +81,12 @@ _CHANGING = frozenset("neg mul div pow root fn log fact binom floor ceil".split(
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """The last box of a response.
+    """The last box of a response, or its block of code.
 
     Attributes:
         state: Whether there is one, and whether it ends.
         text: Its content, empty unless ``closed``.
-        place: Where its command begins, and where its last brace ends.
+        place: Where a box's command begins, and where its last brace ends.
     """
 
     state: Literal["absent", "open", "closed"]
@@ -122,6 +123,15 @@ def last_box(response: str) -> Box:
             if box in around:
                 end = match.end()
     return _with_boxes_before(response, closed, end) if end else Box("open")
+
+
+def without_answer(found: Box, is_truncated: bool) -> Verdict | None:
+    """Return the verdict where nothing is in the place for an answer, a box or a block of code."""
+    if found.state == "closed" and found.text.strip():
+        return None
+    if is_truncated:
+        return Verdict(0.0, "truncated")
+    return Verdict(0.0, "malformed" if found.state == "open" else "no_answer")
 
 
 def _with_boxes_before(response: str, closed: dict[int, tuple[int, int]], end: int) -> Box:

@@ -31,6 +31,7 @@ from recipe.verify.maths.tree import (
 _WAVES = frozenset("sin cos tan cot sec csc".split())
 _MIN_DECIMALS = 5  # a gold answer with as many may be a rounding of anything
 _GROUPS = {"add": "sum", "sub": "sum", "neg": "sum", "mul": "product", "div": "product"}
+_KINDS = {"+": "add", "-": "sub", "*": "mul", "/": "div"}
 _NEUTRAL = {"sum": "0", "product": "1"}
 
 _CALLED = (  # functions and commands, as a text without marks writes them
@@ -92,24 +93,18 @@ def worked(node: Node) -> Node:
         return functools.reduce(lambda one, other: Node("mul", (one, other)), factors)
     if not group:
         return replace(node, items=tuple(map(worked, node.items)))
-    number, rest = num(group == "product"), Node("none")
-    plus, minus = ("add", "sub") if group == "sum" else ("mul", "div")
+    parts: list[tuple[str, Node]] = []
     for sign, part in _split(node, group):
         part = worked(part)
-        if part.kind == "neg" and group == "sum":
-            sign, part = "-" if sign == "+" else "+", part.items[0]
-        kind = plus if sign in "+*" else minus
-        if exact(part) is not None:
-            number = Node(kind, (number, part))
-        elif rest.kind == "none":
-            empty = num(group == "product")
-            single = Node("neg", (part,)) if group == "sum" else Node("div", (empty, part))
-            rest = part if kind == plus else single
-        else:
-            rest = Node(kind, (rest, part))
-    value = exact(number)
-    is_neutral = value is not None and str(value) == _NEUTRAL[group]
-    return rest if is_neutral else Node(plus, (num(value) if value is not None else number, rest))
+        if group == "sum" and part.kind == "sub" and part.items[0] == num(0):  # minus a minus
+            sign, part = "-" if sign == "+" else "+", part.items[1]
+        parts.append((_KINDS[sign], part))
+    found = num(group == "product")
+    for kind, part in sorted(parts, key=lambda each: exact(each[1]) is None):  # numbers first
+        found = Node(kind, (found, part))
+        value = exact(found)
+        found = found if value is None else num(value)
+    return found
 
 
 def _split(node: Node, group: str) -> list[tuple[str, Node]]:

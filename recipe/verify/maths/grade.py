@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 
-from recipe.verify.maths.box import changes_value, has_other, last_box
+from recipe.verify.maths.box import changes_value, has_other, last_box, without_answer
 from recipe.verify.maths.compare import Comparison
 from recipe.verify.maths.copies import adds_operation, repeats_question, sides_of
 from recipe.verify.maths.named import with_names
@@ -40,10 +40,8 @@ def quick_verdict(
         problem: The problem's text, which says what nouns and units an answer may carry.
     """
     box = last_box(response)
-    if box.state != "closed" or not box.text:
-        if is_truncated:
-            return Verdict(0.0, "truncated")
-        return Verdict(0.0, "malformed" if box.state == "open" else "no_answer")
+    if verdict := without_answer(box, is_truncated):
+        return verdict
     gold = _gold_text(answer)
     if not gold:
         return Verdict(0.0, "error", box.text)

@@ -97,7 +97,7 @@ _MASTER = re.compile(
     r"|(?P<op>[-+*/^_(){}\[\]|,;:=<>!'&%$.₹¥₩₽])"
 )
 _GROUPED = re.compile(r"(?<![0-9,])([1-9][0-9]{0,2}),([0-9]{3})(?![0-9,])")
-_RELATIONS = {"**": "^", "<=": r"\le", ">=": r"\ge", "!=": r"\ne", "&=": "="}
+_SHORT = {"**": "^", "<=": r"\le", ">=": r"\ge", "!=": r"\ne", "&=": "=", r"\%": "%"}
 TEXT_POWER = r"\text^"  # of a unit, never of a number
 _DOLLAR, _IN_NUMBER = re.compile(r"(?<!\\)\$"), re.compile(r"[^0-9.]")
 _BRACE = re.compile(r"\\.|[{}]", re.DOTALL)
@@ -142,29 +142,25 @@ class _Lexer:
                 continue
             self._at = match.end()
             kind = match.lastgroup
+            text = match[0]
             if kind == "space":
                 self._is_spaced = True
             elif kind in ("word", "other"):
-                self._put(kind, match[0])
+                self._put(kind, text)
+            elif kind == "number":
+                self._put("num", _IN_NUMBER.sub("", text))
+            elif kind in ("escape", "relation"):
+                self._put("op", _SHORT.get(text, text[:2]))  # a new row, however far below
             elif kind != "nothing":
-                getattr(self, f"_{kind}")(match[0])
+                getattr(self, f"_{kind}")(text)
         return self._out
 
     def _put(self, kind: Kind, text: str) -> None:
         self._out.append(Token(kind, text, self._is_spaced))
         self._is_spaced = False
 
-    def _number(self, text: str) -> None:
-        self._put("num", _IN_NUMBER.sub("", text))
-
     def _env(self, text: str) -> None:
         self._put("op", text.split("}")[0] + "}" if text.startswith(r"\begin") else text)
-
-    def _escape(self, text: str) -> None:
-        self._put("op", "%" if text == r"\%" else text[:2])  # a new row, however far below
-
-    def _relation(self, text: str) -> None:
-        self._put("op", _RELATIONS[text])
 
     def _command(self, text: str) -> None:
         name = spelled_command(text[1:])

@@ -39,13 +39,9 @@ def same_value(gold: Node, other: Node) -> bool:
     Raises:
         NoValue: That cannot be told.
     """
-    if not names_in(gold, other):
-        return agree(gold, other, {})
-    return _same_function(gold, other)
-
-
-def _same_function(gold: Node, other: Node) -> bool:
     names = sorted(names_in(gold, other))
+    if not names:
+        return agree(gold, other, {})
     if _branches_alone(gold, other) or len(names) > 12:
         return False
     points = itertools.chain(_points(gold, other, names), _near_corners(gold, other, names))

@@ -20,8 +20,9 @@ import sys
 import textwrap
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
+from recipe.verify.maths.box import Box, without_answer
 from recipe.verify.options import GradeOptions, Isolation
 from recipe.verify.programs.asserts import ENDED
 from recipe.verify.programs.sandbox import available_layers
@@ -70,13 +71,11 @@ class Outcome(NamedTuple):
 def quick_verdict(item: Item, options: GradeOptions) -> Verdict | None:
     """Return the verdict when nothing has to be run, else ``None``."""
     block = code_block(item.response, item.answer)
-    if block.state != "closed" or not block.code.strip():
-        if item.is_truncated:
-            return Verdict(0.0, "truncated")
-        return Verdict(0.0, "malformed" if block.state == "open" else "no_answer")
-    if len(block.code) > _MAX_CODE_CHARS:
-        return Verdict(0.0, "malformed", block.code[:200])
-    return None if item.answer.strip() else Verdict(0.0, "error", block.code)
+    if verdict := without_answer(block, item.is_truncated):
+        return verdict
+    if len(block.text) > _MAX_CODE_CHARS:
+        return Verdict(0.0, "malformed", block.text[:200])
+    return None if item.answer.strip() else Verdict(0.0, "error", block.text)
 
 
 def full_verdict(item: Item, options: GradeOptions) -> Verdict:
@@ -87,7 +86,7 @@ def full_verdict(item: Item, options: GradeOptions) -> Verdict:
     that it waits, or got too little of the processor; ``error`` that the sandbox failed, or that
     the asserts cannot be run or decide.
     """
-    code = code_block(item.response, item.answer).code
+    code = code_block(item.response, item.answer).text
     reason, detail = run_program(code, item.answer, options)
     if reason == "error":
         logging.getLogger(__name__).warning("no verdict on a program: %s", detail)
@@ -182,13 +181,6 @@ class _Process(subprocess.Popen[bytes]):
         super().__exit__(*raised)
 
 
-class Block(NamedTuple):
-    """The code block of a response that counts; ``code`` is empty unless ``closed``."""
-
-    state: Literal["absent", "open", "closed"]
-    code: str = ""
-
-
 @dataclass(slots=True)
 class _Fenced:
     """A block, open until its end has been seen."""
@@ -200,7 +192,7 @@ class _Fenced:
     is_closed: bool = False
 
 
-def code_block(response: str, tests: str = "") -> Block:
+def code_block(response: str, tests: str = "") -> Box:
     """Find the code block of a response that counts as its program.
 
     The last block that defines most of what the tests use is graded, so an example or a test below
@@ -210,7 +202,7 @@ def code_block(response: str, tests: str = "") -> Block:
     """
     blocks = _blocks(response.rpartition("</think>")[2])
     if not blocks:
-        return Block("absent")
+        return Box("absent")
     used = used_names(tests) if len(blocks) > 1 else frozenset()
     codes = [textwrap.dedent("\n".join(block.lines)).strip("\n") for block in blocks]
 
@@ -219,7 +211,7 @@ def code_block(response: str, tests: str = "") -> Block:
         return len(used & {each[1] or each[2] for each in found}), blocks[place].is_python, place
 
     best = max(range(len(blocks)), key=rank)
-    return Block("closed", codes[best]) if blocks[best].is_closed else Block("open")
+    return Box("closed", codes[best]) if blocks[best].is_closed else Box("open")
 
 
 def _blocks(text: str) -> list[_Fenced]:

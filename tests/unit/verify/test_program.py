@@ -10,8 +10,9 @@ import pytest
 from growth import LINEAR, exponent
 
 from recipe.verify.grading import grade
+from recipe.verify.maths.box import Box
 from recipe.verify.options import GradeOptions
-from recipe.verify.programs.run import Block, code_block, run_program
+from recipe.verify.programs.run import code_block, run_program
 from recipe.verify.schema import Item, Verdict
 
 GOLDEN = Path(__file__).resolve().parents[2] / "golden"
@@ -54,19 +55,19 @@ def test_an_honest_program_is_right_and_its_tests_do_not_pass_without_it(case):
 @pytest.mark.parametrize(
     ("response", "block"),
     [
-        ("no code", Block("absent")),
-        *[(fenced(CODE, name), Block("closed", CODE)) for name in ("", "py", "Python3", "{.py}")],
-        (fenced("first = 1") + fenced(CODE), Block("closed", CODE)),
-        (fenced(CODE) + fenced("its output", "text"), Block("closed", CODE)),
-        (fenced("first = 1") + "\n```python\ndef f(", Block("open")),
-        (fenced(CODE) + "\n```text\noutput", Block("closed", CODE)),
-        ("````python\nx = '```'\n```\n````", Block("closed", "x = '```'\n```")),
+        ("no code", Box("absent")),
+        *[(fenced(CODE, name), Box("closed", CODE)) for name in ("", "py", "Python3", "{.py}")],
+        (fenced("first = 1") + fenced(CODE), Box("closed", CODE)),
+        (fenced(CODE) + fenced("its output", "text"), Box("closed", CODE)),
+        (fenced("first = 1") + "\n```python\ndef f(", Box("open")),
+        (fenced(CODE) + "\n```text\noutput", Box("closed", CODE)),
+        ("````python\nx = '```'\n```\n````", Box("closed", "x = '```'\n```")),
         ("1. Use\n   ```python\n   def f():\n     pass\n   ```",
-         Block("closed", "def f():\n  pass")),
-        ("say ```python x``` inline", Block("absent")),
-        (fenced(CODE).replace("\n", "\r\n"), Block("closed", CODE)),
-        (fenced("s = 'a\u2028b'"), Block("closed", "s = 'a\u2028b'")),
-        ("Title\n~~~~~\nwrap it in ```python\n", Block("absent")),
+         Box("closed", "def f():\n  pass")),
+        ("say ```python x``` inline", Box("absent")),
+        (fenced(CODE).replace("\n", "\r\n"), Box("closed", CODE)),
+        (fenced("s = 'a\u2028b'"), Box("closed", "s = 'a\u2028b'")),
+        ("Title\n~~~~~\nwrap it in ```python\n", Box("absent")),
     ],
 )  # fmt: skip
 def test_the_last_python_block_counts_else_the_last_block(response, block):
@@ -88,7 +89,7 @@ def test_a_program_is_found_whole_in_every_layout(tests):
     missed = []
     for thought, opening, closing, code, rest in layouts:
         response = f"{thought}{opening}\n{code}\n{closing}{rest}"
-        if code_block(response, tests) != Block("closed", code):
+        if code_block(response, tests) != Box("closed", code):
             missed.append(response)
     assert missed == []
 
@@ -99,7 +100,7 @@ def test_what_stands_beside_the_program_does_not_count(beside):
     tests = "got = f(2)\nassert got == 4\nassert len(got) == Box(f).size"
     blocks = [fenced(program), fenced(beside)]
     for response in ("".join(blocks), "".join(reversed(blocks))):
-        assert code_block(response, tests) == Block("closed", program)
+        assert code_block(response, tests) == Box("closed", program)
 
 
 @pytest.mark.parametrize(
@@ -112,7 +113,7 @@ def test_what_stands_beside_the_program_does_not_count(beside):
     ],
 )
 def test_the_last_block_that_defines_most_of_what_the_tests_use_counts(codes, counts):
-    assert code_block("".join(map(fenced, codes)), "assert f(2) == g(2)").code == codes[counts]
+    assert code_block("".join(map(fenced, codes)), "assert f(2) == g(2)").text == codes[counts]
 
 
 @pytest.mark.parametrize(
