@@ -142,7 +142,6 @@ _ESCAPE = re.compile(r"\\(\\\\\\|\\|u[0-9a-fA-F]{4}|[A-Za-z]+|.)", re.DOTALL)
 _HEX = re.compile(r"u[0-9a-fA-F]{4}")
 _WORD = re.compile(r"[A-Za-z]+|.", re.DOTALL)
 _CONTROL = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
-_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class _Style(NamedTuple):
@@ -192,9 +191,7 @@ def _decode(part: str, style: _Style) -> str:
         return match[0]
 
     text = _ESCAPE.sub(resolve, part)
-    if _SURROGATE.search(text):
-        text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    return text
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def _word_at(text: str, at: int) -> str:
