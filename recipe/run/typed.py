@@ -35,10 +35,10 @@ def read_typed(cls: type, node: Mapping[str, Any], path: str) -> Any:
     except ValidationError as error:
         if isinstance(own := error.errors()[0].get("ctx", {}).get("error"), ConfigError):
             raise own from None
-        raise ConfigError(told(error, path)) from None
+        raise ConfigError(fault_of(error, path)) from None
 
 
-def told(error: ValidationError, path: str = "") -> str:
+def fault_of(error: ValidationError, path: str = "") -> str:
     """Return the first fault that pydantic found, in this package's words."""
     first = error.errors()[0]
     keys = "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in first["loc"])

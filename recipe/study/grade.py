@@ -21,7 +21,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from tqdm import tqdm
 
 from recipe.run.ending import Parser, errors_in_one_line
-from recipe.run.typed import finite, read_json, told
+from recipe.run.typed import fault_of, finite, read_json
 from recipe.run.whole_file import whole_file
 from recipe.verify.choice import read_letter
 from recipe.verify.golds import number_text
@@ -107,7 +107,7 @@ def read_item(fields: dict[str, Any]) -> Item:
     try:
         row = _Row.model_validate(fields)
     except ValidationError as error:
-        raise ValueError(told(error)) from error
+        raise ValueError(fault_of(error)) from error
     answer = number_text(row.answer)
     if row.tests:
         parts = [row.test_imports, row.tests]

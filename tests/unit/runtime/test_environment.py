@@ -5,10 +5,8 @@ import os
 import pytest
 from omegaconf import OmegaConf
 
-from recipe.hint.adapter.preflight.settings import read_sizes
 from recipe.hint.settings import settings_of
 from recipe.run import environment
-from recipe.run.errors import ConfigError
 
 
 def config_of(path):
@@ -52,10 +50,3 @@ def test_limits_of_the_laptop_follow_from_the_longest_response(tokens, hint_toke
     node = {"hint": {"max_tokens": f"${{hint_tokens:{tokens}}}", "watchdog": limits}}
     settings = settings_of(OmegaConf.create(node))
     assert (settings.max_tokens, settings.watchdog.rollout_s) == (hint_tokens, rollout_s)
-
-
-@pytest.mark.parametrize("size", [0, -1, "8"])
-def test_a_size_that_holds_no_prompt_is_refused_by_name(size):
-    node = {"data": {"train_batch_size": size}}
-    with pytest.raises(ConfigError, match=f"data.train_batch_size={size} must be at least 1"):
-        read_sizes(OmegaConf.create(node))

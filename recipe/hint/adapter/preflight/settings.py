@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 from omegaconf import DictConfig
+from pydantic import Field, TypeAdapter, ValidationError
 
 from recipe.hint.methods import Method
 from recipe.run.config import (
@@ -18,11 +19,14 @@ from recipe.run.config import (
     ROLLOUT,
     check,
     demand,
+    files_of,
     is_separate,
     names,
     setting,
     world_size,
 )
+from recipe.run.errors import ConfigError
+from recipe.run.typed import fault_of
 
 _ESTIMATOR, _FILTER = "algorithm.adv_estimator", "algorithm.filter_groups.enable"
 _BYPASS = "algorithm.rollout_correction.bypass_mode"
@@ -54,6 +58,32 @@ _ALLOWED: dict[str, tuple[Any, ...]] = {
 }
 
 
+_COUNT, _STEPS, _FREQUENCY = (Annotated[int, Field(ge=least)] for least in (1, 1, -1))
+_SHARE = Annotated[float, Field(gt=0, le=1)]
+_AT_LEAST_0 = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+# What a number must be; null is taken of all but counts.
+_NUMBERS: dict[str, Any] = {
+    **dict.fromkeys(
+        (
+            *names("data", "train_batch_size max_response_length"),
+            *(MINI, GROUP, PROMPT_LENGTH, f"{ROLLOUT}.val_kwargs.n"),
+            *names("trainer", "nnodes n_gpus_per_node total_epochs"),
+            *names(ROLLOUT, "tensor_model_parallel_size response_length"),
+        ),
+        _COUNT,
+    ),
+    "trainer.total_training_steps": _STEPS,
+    **dict.fromkeys(names("trainer", "save_freq test_freq"), _FREQUENCY),
+    **dict.fromkeys(names("data", "train_max_samples val_max_samples"), _FREQUENCY),
+    **dict.fromkeys(names(ROLLOUT, "top_k val_kwargs.top_k"), _FREQUENCY),
+    **dict.fromkeys(names(ROLLOUT, "top_p val_kwargs.top_p"), _SHARE),
+    **dict.fromkeys(names(ACTOR, "optim.lr clip_ratio"), _AT_LEAST_0),
+    f"{ROLLOUT}.val_kwargs.temperature": _AT_LEAST_0,
+    # Rollouts are to differ; a validation may be greedy.
+    f"{ROLLOUT}.temperature": Annotated[float, Field(gt=0, allow_inf_nan=False)],
+}
+
+
 class Sizes(NamedTuple):
     """Numbers of a training in prompts, and the responses of each."""
 
@@ -64,10 +94,7 @@ class Sizes(NamedTuple):
 
 
 def read_sizes(config: DictConfig) -> Sizes:
-    """Read the sizes of a run; each must be a whole number of at least 1."""
-    for name in ("data.train_batch_size", MINI, GROUP):
-        value = setting(config, name)
-        check(isinstance(value, int) and value > 0, f"{name}={value} must be at least 1")
+    """Read the sizes of a run, whose values are checked."""
     mode = setting(config, "trainer.v1.trainer_mode")
     batch = setting(config, "data.train_batch_size")
     parts = setting(config, f"trainer.v1.{mode}.parameter_sync_step") or 1
@@ -78,20 +105,25 @@ def read_sizes(config: DictConfig) -> Sizes:
 
 def check_values(config: DictConfig) -> None:
     """Refuse values that fail or spoil a run after its start."""
+    for name, kind in _NUMBERS.items():
+        if (value := setting(config, name)) is not None or kind is _COUNT:
+            try:
+                TypeAdapter(kind).validate_python(value, strict=True)
+            except ValidationError as error:
+                raise ConfigError(fault_of(error, name)) from error
     allowed = dict(_ALLOWED)
     # A library of the user's may register more.
     if not (setting(config, "trainer.eval_only") or setting(config, f"{MODEL_NODE}.external_lib")):
         from verl.trainer.ppo.core_algos import ADV_ESTIMATOR_REGISTRY, POLICY_LOSS_REGISTRY
+        from verl.utils.tracking import Tracking
 
+        loggers, known = files_of(config, "trainer.logger"), Tracking.supported_backend
+        told = f"trainer.logger={loggers} must be of {', '.join(known)}"
+        check({*loggers} <= {*known}, told)
         allowed[_ESTIMATOR] = tuple(sorted(ADV_ESTIMATOR_REGISTRY))
         allowed[f"{ACTOR}.policy_loss.loss_mode"] = tuple(sorted(POLICY_LOSS_REGISTRY))
     for name, choices in allowed.items():
         demand(config, name, choices)
-    # Rollouts are to differ; a validation may be greedy.
-    check(
-        setting(config, f"{ROLLOUT}.temperature") > 0,
-        f"{ROLLOUT}.temperature=0 would make the responses of a group the same; give more",
-    )
 
 
 def check_sizes(config: DictConfig, sizes: Sizes) -> None:
