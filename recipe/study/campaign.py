@@ -154,10 +154,7 @@ class Campaign:
             check(_ARM.fullmatch(name), f"arm {name!r} must be letters, digits or . + = - _")
             seeds = self.seeds_of(name)
             check(len({*seeds}) == len(seeds), f"arm {name}: seeds={seeds} must differ")
-        named = {
-            self.reference,
-            *(name for each in self.claims for name in (each.arm, each.more_than)),
-        }
+        named = {self.reference, *(n for each in self.claims for n in (each.arm, each.more_than))}
         unknown = named - {None, *self.arms}
         told = f"{', '.join(map(str, unknown))} is not an arm; choose from {', '.join(self.arms)}"
         check(not unknown, told)

@@ -15,13 +15,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from recipe.hint.estimators import (
-    Estimate,
-    crossed_difference,
-    crossed_p,
-    crossed_share,
-    holm,
-)
+from recipe.hint.estimators import Estimate, crossed_difference, crossed_p, crossed_share, holm
 from recipe.run.errors import DataError, reading
 from recipe.run.whole_file import write_whole
 from recipe.study.campaign import (
@@ -419,7 +413,6 @@ def _claims(result: CampaignResult, p_values: Mapping[Claim, str]) -> Table:
 
 
 def _said(claim: Claim) -> str:
-    """Return a claim as a sentence."""
     about = f"{claim.arm}: {MEASURES[claim.measure]} on {claim.source}"
     if claim.more_than is not None:
         by = f" {'less' if claim.by < 0 else 'and'} {percent(abs(claim.by))}" if claim.by else ""

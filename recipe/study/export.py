@@ -1,4 +1,4 @@
-"""Export a checkpoint as a model: ``hint export CHECKPOINT OUT [--push-to-hub OWNER/NAME]``.
+"""Export a checkpoint as a model: ``hint export CHECKPOINT OUT``.
 
 OUT holds safetensors, tokenizer, chat template and a model card; transformers and vLLM load it.
 ``hint export inspect RUN OUT.eval`` writes an evaluation as a log of inspect_ai.
@@ -16,8 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import httpx
-from huggingface_hub import HfApi, ModelCardData
+from huggingface_hub import ModelCardData
 from omegaconf import DictConfig, OmegaConf
 
 from recipe.run.checkpoints import MERGED, check_undamaged, checkpoint_of, model_files, step_of
@@ -51,9 +50,6 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("out", type=Path, help="folder to make, or OUT.eval")
     parser.add_argument("--dtype", choices=("bf16", "fp32"), default="bf16")
     parser.add_argument("--license", default="unknown", help="of the model, for its card")
-    parser.add_argument(
-        "--push-to-hub", metavar="OWNER/NAME", help="upload to a private repository"
-    )
     given = parser.parse_args(argv)
     if given.kind:
         write_log(given.checkpoint, given.out)
@@ -65,29 +61,10 @@ def main(argv: list[str] | None = None) -> int:
         told = "is not a checkpoint; give a folder checkpoints/global_step_N of a run"
         raise ConfigError(f"{given.checkpoint} {told}")
     check_undamaged(folder)
-    name = given.push_to_hub
-    if name:  # before the work: a wrong name or token is told at once
-        _ask_hub("create_repo", name, private=True, exist_ok=True)
     card = model_card(folder.parent.parent, step, given.license)
     write_whole_model(folder / "actor", given.out, given.dtype, card)
     print(f"{given.out}: {given.dtype} weights, tokenizer and model card")
-    if name:
-        _ask_hub("upload_folder", name, folder_path=given.out)
-        print(f"uploaded to {name}")
     return 0
-
-
-def _ask_hub(what: str, name: str, **options: Any) -> None:
-    """Call a method of the hub's client for a repository.
-
-    Raises:
-        HintError: The hub is not reached, or refuses.
-    """
-    try:
-        getattr(HfApi(), what)(repo_id=name, **options)
-    except (httpx.HTTPError, OSError, ValueError) as error:
-        told = str(error).strip().partition("\n")[0]
-        raise HintError(f"the hub did not do {what} for {name}: {told}") from error
 
 
 def model_card(folder: Path, step: int, license_name: str) -> str:

@@ -1,11 +1,7 @@
 """A checkpoint of several ranks becomes one model folder with the same weights."""
 
-import base64
 import copy
-import http.server
-import json
 import shutil
-import threading
 from pathlib import Path
 
 import pytest
@@ -20,43 +16,6 @@ from torch.testing._internal.distributed.fake_pg import FakeStore
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from recipe.study.export import main, merge_model
-
-
-class Hub(http.server.BaseHTTPRequestHandler):
-    """Answers as the hub does to a client that creates a repository and commits small files."""
-
-    def log_message(self, *args):
-        """Say nothing."""
-
-    def do_POST(self):
-        body = self.rfile.read(int(self.headers["Content-Length"]))
-        called = self.path.rsplit("/", 2 if self.path.endswith("/main") else 1)[1]
-        lines = [json.loads(line) for line in body.splitlines()]
-        self.server.calls.append((called, self.headers["Authorization"], lines))
-        files = [
-            each | {"uploadMode": "regular", "shouldIgnore": False}
-            for each in lines[0].get("files", [])
-        ]
-        url = f"{self.server.url}/me/model"
-        answer = {"url": url, "commitUrl": f"{url}/commit/1", "commitOid": "1"}
-        answer |= {"files": files, "errors": [], "warnings": []}
-        self.send_response(200 if self.headers["Authorization"] == "Bearer good" else 401)
-        self.send_header("Content-Type", "application/json")
-        self.end_headers()
-        self.wfile.write(json.dumps(answer).encode())
-
-
-@pytest.fixture
-def hub(monkeypatch):
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Hub) as server:
-        server.calls, server.url = [], f"http://127.0.0.1:{server.server_port}"
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", server.url)
-        monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
-        monkeypatch.setenv("HF_TOKEN", "good")
-        yield server
-        server.shutdown()
-
 
 BASE = Path(__file__).parents[2] / "data/tiny/base"
 
@@ -111,31 +70,6 @@ def test_an_export_in_fp32_has_the_trainers_weights_and_greedy_answers(
         assert torch.equal(weight, exported.state_dict()[name]), name
     tokenizer = AutoTokenizer.from_pretrained(tmp_path / "out")
     assert greedy(exported, tokenizer) == greedy(trained, tokenizer)
-
-
-def test_an_export_is_uploaded_whole_to_a_private_repository(tmp_path, trained, hub):
-    checkpoint, out = tmp_path / "run/checkpoints/global_step_7", tmp_path / "out"
-    write_checkpoint(checkpoint, trained, 1)
-    assert main([str(checkpoint), str(out), "--push-to-hub", "me/model"]) == 0
-    made = [lines[0] for called, _, lines in hub.calls if called == "create"]
-    assert [(each["organization"], each["name"], each["visibility"]) for each in made] == [
-        ("me", "model", "private")
-    ]
-    [lines] = [lines for called, _, lines in hub.calls if called == "commit"]
-    sent = {each["value"]["path"]: each["value"]["content"] for each in lines[1:]}
-    assert sent.keys() == {path.name for path in out.iterdir()}
-    assert all(base64.b64decode(sent[path.name]) == path.read_bytes() for path in out.iterdir())
-
-
-def test_a_token_that_the_hub_refuses_is_told_before_anything_is_written(
-    tmp_path, trained, hub, monkeypatch, capsys
-):
-    monkeypatch.setenv("HF_TOKEN", "wrong")
-    checkpoint, out = tmp_path / "run/checkpoints/global_step_7", tmp_path / "out"
-    write_checkpoint(checkpoint, trained, 1)
-    assert code_of(main, [str(checkpoint), str(out), "--push-to-hub", "me/model"]) == 2
-    assert "the hub did not do create_repo for me/model: " in capsys.readouterr().err
-    assert not out.exists()
 
 
 def test_an_export_in_bf16_rounds_each_weight_once(tmp_path, trained):

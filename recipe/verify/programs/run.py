@@ -215,7 +215,6 @@ def code_block(response: str, tests: str = "") -> Box:
 
 
 def _blocks(text: str) -> list[_Fenced]:
-    """Return all blocks in order."""
     blocks: list[_Fenced] = []
     current: _Fenced | None = None
     for line in re.split(r"\r\n?|\n", text):

@@ -118,9 +118,9 @@ def test_a_run_that_another_command_works_at_is_left_to_it(tmp_path):
     assert calls(root, "a/seed-1") == DONE
 
 
-def test_a_run_without_a_checkpoint_of_its_last_step_fails_with_what_to_set(tmp_path):
-    file = write(tmp_path, seeds=[1], a=["trainer.save_freq=-1"])
-    with pytest.raises(HintError, match=r"trainer\.save_freq must be above 0"):
+def test_a_run_without_a_checkpoint_of_its_last_step_fails_with_where_to_look(tmp_path):
+    file = write(tmp_path, seeds=[1], a=["leaves_nothing=1"])
+    with pytest.raises(HintError, match=r"train: it left nothing; campaign\.log says why"):
         make(file, tmp_path / "runs")
     assert calls(tmp_path / "runs", "a/seed-1") == ["train"]  # chance cannot mend it
 
