@@ -146,7 +146,7 @@ def write_rows(rows: Iterable[Mapping[str, Any]], path: str | Path) -> None:
         if isinstance(kind, pa.StructType):
             fields = {each for value in values if isinstance(value, Mapping) for each in value}
             kind = kind if len(fields) <= len(kind) else None  # more than the contract's
-        if name not in SCHEMA.names and all(value in (None, {}) for value in values):
+        if {} in values and all(value in (None, {}) for value in values):
             continue  # parquet has no empty objects
         try:
             columns[name] = pa.array(values, kind)

@@ -62,5 +62,5 @@ def reading(path: str | Path) -> Iterator[None]:
     except (ValueError, TypeError, LookupError, AttributeError) as error:
         what = f"{type(error).__name__}: {one_line(error, 120)}"
         raise DataError(
-            f"{path} is damaged ({what}); take a copy of it, or delete it to make it again"
+            f"{path} is damaged ({what}); restore it from a backup, or make its run again"
         ) from error

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from argparse import ArgumentTypeError
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,6 +12,8 @@ import yaml
 from pydantic import TypeAdapter, ValidationError
 
 from recipe.run.errors import ConfigError
+
+_MEMBERS = frozenset({"str", "int", "float", "list[str]"})  # of a union, as pydantic names them
 
 
 def read_yaml(text: str) -> Any:
@@ -41,22 +44,22 @@ def read_typed(cls: type, node: Mapping[str, Any], path: str) -> Any:
 def fault_of(error: ValidationError, path: str = "") -> str:
     """Return the first fault that pydantic found, in this package's words."""
     first = error.errors()[0]
-    keys = "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in first["loc"])
+    where = [key for key in first["loc"] if key not in _MEMBERS]
+    keys = "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in where)
     name = (path + keys).removeprefix(".")
     if first["type"] == "unexpected_keyword_argument":
         return f"{name} is not a setting"
     if first["type"] in ("missing", "missing_argument"):
         return f"{name} is missing"
-    must = first["msg"].removeprefix("Input should be ")  # such as "greater than 0"
-    return f"{name}={first['input']!r} must be {must}"
+    must = first["msg"].replace("Input should be ", "must be ")  # such as "must be greater than 0"
+    return f"{name}={first['input']!r}: {must}".replace(": must be", " must be")
 
 
 def at_least_1(text: str) -> int:
-    """Return a whole number of a command line, such as how many; ``ValueError`` below 1."""
-    value = int(text)
-    if value < 1:
-        raise ValueError(f"{text} is below 1")
-    return value
+    """Return a whole number of a command line, such as how many; refuse what is below 1."""
+    if not text.isdecimal() or int(text) < 1:
+        raise ArgumentTypeError(f"{text} must be a whole number of at least 1")
+    return int(text)
 
 
 def finite(text: str) -> float:

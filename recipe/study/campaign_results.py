@@ -209,8 +209,7 @@ def runs_of(folder: str | Path) -> Iterator[Run]:
             run = read_run(place)
             run.name = plan.name
             if is_finished:
-                with reading(place / RESULTS):
-                    run.kept = _evaluated(run, plan)
+                run.kept = _evaluated(run, plan)
             yield run
 
 

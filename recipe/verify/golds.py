@@ -48,7 +48,10 @@ def gold_text(value: Any, kind: Kind = "maths", row: Mapping[str, Any] | None = 
 
 
 def number_text(value: Any) -> str:
-    """Return a number as text; 27.0, as a column with gaps stores 27, without its point."""
+    """Return a number as text; 27.0, as a column with gaps stores 27, without its point.
+
+    From 2**53 on it is written as in the file: what it was rounded from, nobody knows.
+    """
     is_whole = isinstance(value, float) and value.is_integer() and abs(value) < 2**53
     return str(int(value) if is_whole else value)
 

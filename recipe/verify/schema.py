@@ -118,10 +118,13 @@ def read_prompt(prompt: Any) -> tuple[str, tuple[Format, ...]]:
     if isinstance(prompt, str):
         return prompt, formats_asked_for(prompt)
     turns = prompt.tolist() if hasattr(prompt, "tolist") else prompt
-    if not isinstance(turns, list) or not all(isinstance(turn, Mapping) for turn in turns):
+    is_turns = isinstance(turns, list | tuple) and all(isinstance(turn, Mapping) for turn in turns)
+    if not is_turns:
         return "", ()
-    asked = [str(turn.get("content")) for turn in turns if turn.get("role") == "user"]
-    return "".join(asked[-1:]), formats_asked_for(turns)
+    asked = [turn.get("content") for turn in turns if turn.get("role") == "user"][-1:]
+    # A turn with images is a list of parts.
+    parts = asked[0] if asked and isinstance(asked[0], list) else [{"text": each} for each in asked]
+    return "".join(str(part.get("text") or "") for part in parts), formats_asked_for(turns)
 
 
 def unasked_warning(prompts: Sequence[Any], chosen: AnswerFormat = "auto") -> str:

@@ -3,11 +3,10 @@
 A response repeats one definition after the other, with the values that it takes and gives, and
 boxes all values. The base computes well, but its habit is to go by the text, where most quantities
 are told before the one that they need, whose value it makes up. Rarely (``P_READY``) it looks for
-one that is ready. A fifth of its responses are in formulas, which it wrote from the first line on
-(``P_FORMULAS``). A reference goes in an order that works, in formulas. Hints are plans: quantities
-in some order that works, or with two of them out of place, and no values. Training and held-out
-problems share no step and no template. Easy problems ask for what the base's habit is right about;
-nobody trains on them.
+one that is ready. A fifth of its responses are in formulas throughout (``P_FORMULAS``). A reference
+goes in an order that works, in formulas. Hints are plans: quantities in some order that works, or
+with two of them out of place, and no values. Training and held-out problems share no step and no
+template. Easy problems ask for what the base's habit is right about; nobody trains on them.
 """
 
 from __future__ import annotations

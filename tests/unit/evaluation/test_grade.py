@@ -58,7 +58,9 @@ def test_rows_of_all_kinds_keep_their_order_and_their_fields(grade):
 @pytest.mark.parametrize(
     ("fields", "named"),
     [
-        ({**MATHS, "kind": "poem"}, "kind"),
+        ({**MATHS, "kind": "poem"}, "kind='poem' must be 'maths', 'choice' or 'program'"),
+        ({**MATHS, "answer": {}}, "answer={} must be"),
+        ({"answer": "1"}, "response is missing"),
         ({"response": ""}, "answer"),
         ({**CHOICE, "answer": "AB"}, "answer"),
         ({**MATHS, "tests": ["assert True"]}, "tests"),

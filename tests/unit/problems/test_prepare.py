@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 
+import pyarrow.parquet as pq
 import pytest
 from hub_files import prepare, write
 from layouts import LAYOUTS, SOLUTION_KEYS, user, write_layout
@@ -97,8 +98,6 @@ BROKEN = [
     ("in.csv", "id,problem,answer\na,x,1\na,y,1\n", "line 3, column `id`: 'a' is that of line 2"),
     ("in.json", "5", "line 1: expected an object, got 5"),
     ("in.jsonl", ONE + "[" * 9999, "line 2 is not JSON: nested too deeply"),
-    ("in.jsonl", ONE + '{"problem": "\\ud800?", "answer": 1}', "column `prompt`: cannot be stored"),
-    ("in.jsonl", ONE[:-2] + ', "meta": {"of": {}}}', "cannot be stored: Cannot write struct type"),
     ("in.csv", "problem,answer,answer\nx,1,2\n", "column `answer` is there more than once"),
     ("gsm9k", "x", "or be of `hint prepare sources`"),
     ("in.xlsx", "x", "the name must end in one of .jsonl"),
@@ -109,8 +108,29 @@ BROKEN = [
 def test_a_broken_file_is_one_line_and_no_output(tmp_path, capsys, name, text, message):
     (tmp_path / name).write_text(text, encoding="utf-8")
     told = refusal(capsys, tmp_path / name, tmp_path / "out.parquet")
-    assert f"{tmp_path}/" in told and message in told
+    assert f"{tmp_path}/{name}" in told and message in told
     assert os.listdir(tmp_path) == [name]
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ({"problem": "\ud800?"}, "out.parquet, column `prompt`: cannot be stored: "),
+        ({"meta": {"of": {}}}, "out.parquet: cannot be stored: Cannot write struct type 'of'"),
+    ],
+)
+def test_what_parquet_cannot_hold_is_one_line_and_no_output(tmp_path, capsys, more, message):
+    path = write(tmp_path / "in.jsonl", [{"problem": "x?", "answer": 1, **more}])
+    assert message in refusal(capsys, path, tmp_path / "out.parquet")
+    assert os.listdir(tmp_path) == ["in.jsonl"]
+
+
+def test_a_solution_key_without_texts_is_warned_of_and_empty_objects_stay_behind(tmp_path, capsys):
+    rows = [{"problem": "x?", "answer": 1, "of": ["s"], "meta": {}, "hint_level_1": None}]
+    prepare(write(tmp_path / "a.jsonl", rows), tmp_path / "a.parquet", "--solution-key=of")
+    assert "column `of` has no text in any row, so there is no solution" in capsys.readouterr().out
+    names = set(pq.read_schema(tmp_path / "a.parquet").names)
+    assert "hint_level_1" in names and "meta" not in names
 
 
 OPTIONS = [
@@ -120,8 +140,7 @@ OPTIONS = [
     (["--options-key", "of"], "column `of`: a choice needs 2 to 26 options, got 0"),
     (["--problem-key", "q"], "column `q`: no such column; there are id, problem"),
     (["--solution-key", "of"], "column `of`: no such column"),
-    (["--solution-key", "answer"], "column `answer` has no text in any row"),
-    (["--limit", "0"], "argument --limit/--size: invalid at_least_1 value: '0'\n"),
+    (["--limit", "0"], "argument --limit/--size: 0 must be a whole number of at least 1\n"),
     (["--id-key", "n"], "column `n`: no such column; there are id, problem"),
 ]
 

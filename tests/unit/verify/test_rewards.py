@@ -12,6 +12,7 @@ import pytest
 from recipe.problems.schema import problem_from_row
 from recipe.verify.golds import gold_text
 from recipe.verify.rewards import compute_score, reward_function
+from recipe.verify.schema import read_prompt
 
 HASHES = [{"role": "user", "content": "Write the number after ####."}]
 
@@ -21,6 +22,21 @@ def test_verl_calls_it_with_a_row():
     assert compute_score("own", r"so \boxed{3}", 2) == 0.0
     assert compute_score("own", "#### 2", 2, {"prompt": HASHES}) == 1.0
     assert compute_score("own", "#### 2", 2, None) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("prompt", "problem"),
+    [
+        ([{"role": "system", "content": "s"}, {"role": "user", "content": "x?"}], "x?"),
+        (({"role": "user", "content": [{"type": "text", "text": "x?"}, {"type": "image"}]},), "x?"),
+        ([{"role": "user", "content": None}], ""),
+        ("x?", "x?"),
+        (["x?"], ""),
+        (None, ""),
+    ],
+)
+def test_a_prompt_of_any_form_says_what_is_asked(prompt, problem):
+    assert read_prompt(prompt) == (problem, ())
 
 
 def test_a_formula_of_the_prompt_is_no_answer_without_a_column_of_questions_too():

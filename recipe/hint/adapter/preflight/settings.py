@@ -58,21 +58,21 @@ _ALLOWED: dict[str, tuple[Any, ...]] = {
 }
 
 
-_COUNT, _STEPS, _FREQUENCY = (Annotated[int, Field(ge=least)] for least in (1, 1, -1))
+_COUNT, _FREQUENCY = (Annotated[int, Field(ge=least)] for least in (1, -1))
 _SHARE = Annotated[float, Field(gt=0, le=1)]
 _AT_LEAST_0 = Annotated[float, Field(ge=0, allow_inf_nan=False)]
-# What a number must be; null is taken of all but counts.
+_STEPS = "trainer.total_training_steps"  # null: as the epochs have it
+# What a number must be.
 _NUMBERS: dict[str, Any] = {
     **dict.fromkeys(
         (
             *names("data", "train_batch_size max_response_length"),
-            *(MINI, GROUP, PROMPT_LENGTH, f"{ROLLOUT}.val_kwargs.n"),
+            *(MINI, GROUP, PROMPT_LENGTH, _STEPS, f"{ROLLOUT}.val_kwargs.n"),
             *names("trainer", "nnodes n_gpus_per_node total_epochs"),
             *names(ROLLOUT, "tensor_model_parallel_size response_length"),
         ),
         _COUNT,
     ),
-    "trainer.total_training_steps": _STEPS,
     **dict.fromkeys(names("trainer", "save_freq test_freq"), _FREQUENCY),
     **dict.fromkeys(names("data", "train_max_samples val_max_samples"), _FREQUENCY),
     **dict.fromkeys(names(ROLLOUT, "top_k val_kwargs.top_k"), _FREQUENCY),
@@ -106,7 +106,7 @@ def read_sizes(config: DictConfig) -> Sizes:
 def check_values(config: DictConfig) -> None:
     """Refuse values that fail or spoil a run after its start."""
     for name, kind in _NUMBERS.items():
-        if (value := setting(config, name)) is not None or kind is _COUNT:
+        if (value := setting(config, name)) is not None or name != _STEPS:
             try:
                 TypeAdapter(kind).validate_python(value, strict=True)
             except ValidationError as error:
@@ -117,9 +117,9 @@ def check_values(config: DictConfig) -> None:
         from verl.trainer.ppo.core_algos import ADV_ESTIMATOR_REGISTRY, POLICY_LOSS_REGISTRY
         from verl.utils.tracking import Tracking
 
-        loggers, known = files_of(config, "trainer.logger"), Tracking.supported_backend
+        known, loggers = Tracking.supported_backend, files_of(config, "trainer.logger")
         told = f"trainer.logger={loggers} must be of {', '.join(known)}"
-        check({*loggers} <= {*known}, told)
+        check({*loggers} <= {"tracking", *known}, told)
         allowed[_ESTIMATOR] = tuple(sorted(ADV_ESTIMATOR_REGISTRY))
         allowed[f"{ACTOR}.policy_loss.loss_mode"] = tuple(sorted(POLICY_LOSS_REGISTRY))
     for name, choices in allowed.items():

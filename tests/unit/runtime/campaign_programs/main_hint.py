@@ -32,6 +32,6 @@ else:
     steps = given.get("steps", "4")
     (folder / "config.yaml").write_text(f"trainer:\n  total_training_steps: {steps}\n")
     (folder / "metrics.jsonl").write_text(json.dumps({"step": int(steps)}) + "\n")
-    if "leaves_nothing" not in given:
+    if given.get("trainer.save_freq") != "-1":
         (folder / f"checkpoints/global_step_{steps}").mkdir(parents=True)
         (folder / f"checkpoints/global_step_{steps}/COMPLETE").touch()
