@@ -122,9 +122,10 @@ def read_prompt(prompt: Any) -> tuple[str, tuple[Format, ...]]:
     if not is_turns:
         return "", ()
     asked = [turn.get("content") for turn in turns if turn.get("role") == "user"][-1:]
+    parts = asked[0] if asked and isinstance(asked[0], list) else asked
     # A turn with images is a list of parts.
-    parts = asked[0] if asked and isinstance(asked[0], list) else [{"text": each} for each in asked]
-    return "".join(str(part.get("text") or "") for part in parts), formats_asked_for(turns)
+    texts = [part.get("text") if isinstance(part, Mapping) else part for part in parts]
+    return "".join(str(text or "") for text in texts), formats_asked_for(turns)
 
 
 def unasked_warning(prompts: Sequence[Any], chosen: AnswerFormat = "auto") -> str:

@@ -29,6 +29,7 @@ def test_verl_calls_it_with_a_row():
     [
         ([{"role": "system", "content": "s"}, {"role": "user", "content": "x?"}], "x?"),
         (({"role": "user", "content": [{"type": "text", "text": "x?"}, {"type": "image"}]},), "x?"),
+        ([{"role": "user", "content": ["x", "?"]}], "x?"),
         ([{"role": "user", "content": None}], ""),
         ("x?", "x?"),
         (["x?"], ""),
