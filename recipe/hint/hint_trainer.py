@@ -185,9 +185,7 @@ class HintMixin(CreditMixin):
     # -- waiting with a limit -------------------------------------------------------------------
 
     def _limit(self, name: str) -> Any:
-        what, setting = _LIMITS[name]
-        limit_s = getattr(self.hint.watchdog, setting)
-        return self.watchdog.phase(what, limit_s, f"hint.watchdog.{setting}")
+        return self.watchdog.phase(*_LIMITS[name])
 
     def _build_replay_buffer(self) -> Any:
         batch_size = self.config.data.train_batch_size

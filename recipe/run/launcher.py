@@ -80,9 +80,8 @@ def leave_former_run(config: DictConfig) -> None:
 @contextlib.contextmanager
 def _started_ray(config: DictConfig, folder: RunFolder) -> Iterator[RayServices]:
     """Run Ray during the block, and keep the output of its processes."""
-    arguments, watchdog = ray_arguments(config), Watchdog(folder.logs)
-    limit = "hint.watchdog.queue_s"
-    with watchdog.phase("Ray", config.hint.watchdog.queue_s, limit, fault=NO_ANSWER):
+    arguments, watchdog = ray_arguments(config), Watchdog(folder.logs, config.hint.watchdog)
+    with watchdog.phase("Ray", "queue_s", fault=NO_ANSWER):
         try:
             context = cast(Any, ray.init(**arguments))
         except SystemExit:  # of Ray's own handler of SIGTERM

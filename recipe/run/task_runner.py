@@ -37,7 +37,7 @@ class HintTaskRunner:
         folder = RunFolder(config.hint.run_dir)
         folder.create()
         # Before verl's imports: the launcher waits for its heartbeat.
-        watchdog = Watchdog(folder.logs)
+        watchdog = Watchdog(folder.logs, config.hint.watchdog)
         try:
             with claimed(folder.root / ".driver.lock", wait_s=_PREDECESSOR_S):
                 return self._run(config, folder, watchdog)
@@ -53,15 +53,11 @@ class HintTaskRunner:
         os.environ.setdefault("WANDB_DIR", str(folder.root))
         from verl.utils.import_utils import load_class_from_fqn
 
-        def limit(what: str, setting: str) -> Any:
-            limit_s = config.hint.watchdog[setting]
-            return watchdog.phase(what, limit_s, f"hint.watchdog.{setting}", fault=NO_ANSWER)
-
         prepare_verl()
         queue = get_object(QUEUE)
         config.transfer_queue.enable = True
         _check_queue_is_free()
-        with limit("TransferQueue", "queue_s"):
+        with watchdog.phase("TransferQueue", "queue_s", fault=NO_ANSWER):
             queue.open_queue(config.transfer_queue)
         is_done = False
         trainer = None
@@ -70,7 +66,7 @@ class HintTaskRunner:
             trainer = get_object(TRAINERS)[config.trainer.v1.trainer_mode](config=config)
             trainer.watchdog = watchdog
             trainer.init()
-            with limit("the agent-loop workers", "start_s"):
+            with watchdog.phase("the agent-loop workers", "start_s", fault=NO_ANSWER):
                 name = config.actor_rollout_ref.rollout.agent.agent_loop_manager_class
                 manager = load_class_from_fqn(name, "AgentLoopManager").create(
                     config=config,
@@ -90,7 +86,7 @@ class HintTaskRunner:
                 if trainer is not None and trainer.logger is not None:
                     trainer.logger.finish(exit_code=0 if is_done else 1)
             finally:
-                with limit("TransferQueue", "queue_s"):
+                with watchdog.phase("TransferQueue", "queue_s", fault=NO_ANSWER):
                     queue.close_queue()
 
 

@@ -15,7 +15,7 @@ import os
 import shutil
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -43,8 +43,8 @@ class Watchdog:
     turn, by the heartbeat that it leaves.
     """
 
-    def __init__(self, log_dir: Path) -> None:
-        self._log_dir = log_dir
+    def __init__(self, log_dir: Path, limits: Mapping[str, float]) -> None:
+        self._log_dir, self._limits = log_dir, limits  # limits: the node hint.watchdog
         self._phases: list[tuple[str, float]] = []  # label and deadline; the innermost is last
         self._stop = threading.Event()
         # Separate threads: a disk that hangs must stop only the beat.
@@ -52,18 +52,15 @@ class Watchdog:
             threading.Thread(target=work, name="watchdog", daemon=True).start()
 
     @contextlib.contextmanager
-    def phase(
-        self, what: str, limit_s: float, setting: str, *, fault: str = "took longer than"
-    ) -> Iterator[None]:
-        """Limit a block of code.
+    def phase(self, what: str, setting: str, *, fault: str = "took longer than") -> Iterator[None]:
+        """Limit a block of code to the time that a setting of ``hint.watchdog`` gives.
 
-        Args:
-            what: What is done, or who was asked, as the error will name it.
-            limit_s: Longest time in seconds.
-            setting: Name of the setting that holds the limit.
-            fault: Verb before the limit; ``NO_ANSWER`` where somebody was asked.
+        ``what`` is done, or was asked, as the error will name it, which has ``fault`` before the
+        limit: ``NO_ANSWER`` where somebody was asked.
         """
-        phase = f"{what} {fault} {setting}={limit_s:g} s", time.monotonic() + limit_s
+        limit_s = self._limits[setting]
+        label = f"{what} {fault} hint.watchdog.{setting}={limit_s:g} s"
+        phase = label, time.monotonic() + limit_s
         self._phases.append(phase)
         try:
             yield

@@ -334,14 +334,12 @@ def served_engine(
     The run ends where, in the block, a server dies or is silent. Yields an engine, built as
     ``how`` says, and verl's worker, for what it makes of the settings: tokenizer, template, client.
     """
-    limits = config.hint.watchdog
     folder.say("starting the vLLM replicas ...")
-    start = "start-up of the vLLM replicas", limits.start_s, "hint.watchdog.start_s"
-    with watchdog.phase(*start):
+    with watchdog.phase("start-up of the vLLM replicas", "start_s"):
         manager, worker = start_replicas(config)
         engine = EngineBuilder(worker, settings_of(config)).build(*how)
     folder.say("ready")
-    liveness = Liveness(limit_s=limits.answer_s, on_fault=watchdog.end)
+    liveness = Liveness(limit_s=config.hint.watchdog.answer_s, on_fault=watchdog.end)
     liveness.add_servers([manager])
     with liveness.watching():
         yield engine, worker

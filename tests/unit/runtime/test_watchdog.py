@@ -99,14 +99,17 @@ def test_a_disk_that_hangs_keeps_no_phase_alive(tmp_path):
         "hang = lambda *_, **__: threading.Event().wait()\n"
         "watchdog._END_S = 0.5\n"
         "os.utime = hang\n"
-        "watch = watchdog.Watchdog(Path(sys.argv[1]))\n"
+        "watch = watchdog.Watchdog(Path(sys.argv[1]), {'x': 0.1})\n"
         "watchdog.faulthandler.dump_traceback = hang\n"
-        "with watch.phase('the disk', 0.1, 'x'):\n"
+        "with watch.phase('the disk', 'x'):\n"
         "    time.sleep(60)\n"
     )
     command = [sys.executable, "-c", code, str(tmp_path)]
     end = subprocess.run(command, timeout=50, capture_output=True, text=True)
-    assert (end.returncode, end.stderr) == (EXIT_CODE, "error: the disk took longer than x=0.1 s\n")
+    assert (end.returncode, end.stderr) == (
+        EXIT_CODE,
+        "error: the disk took longer than hint.watchdog.x=0.1 s\n",
+    )
 
 
 def test_an_error_on_a_full_disk_and_an_order_to_end_are_told_as_such(tmp_path, monkeypatch):
@@ -121,13 +124,15 @@ def test_of_phases_that_are_late_together_the_innermost_is_named(tmp_path):
     code = (
         "import time, pathlib\n"
         "from recipe.run.watchdog import Watchdog\n"
-        f"dog = Watchdog(pathlib.Path({str(tmp_path)!r}))\n"
-        "with dog.phase('the step', 0.0, 'x_s'), dog.phase('the server', 0.0, 'y_s'):\n"
+        f"dog = Watchdog(pathlib.Path({str(tmp_path)!r}), {{'x_s': 0.0, 'y_s': 0.0}})\n"
+        "with dog.phase('the step', 'x_s'), dog.phase('the server', 'y_s'):\n"
         "    time.sleep(600)\n"
     )
     done = subprocess.run([sys.executable, "-c", code], timeout=300, check=False)
     assert done.returncode == 70
-    assert read_fatal(tmp_path).startswith("the server took longer than y_s=0 s; stacks")
+    assert read_fatal(tmp_path).startswith(
+        "the server took longer than hint.watchdog.y_s=0 s; stacks"
+    )
 
 
 def test_an_error_is_told_by_its_first_cause_however_deep(tmp_path):
