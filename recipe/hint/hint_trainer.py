@@ -16,7 +16,6 @@ from verl.utils import tensordict_utils as tu
 
 from recipe.hint import metrics as hint_metrics
 from recipe.hint.adapter.credit import CreditMixin
-from recipe.hint.adapter.dataset import use_row_dataset
 from recipe.hint.adapter.models import ask_for_models, read_base_of_adapter
 from recipe.hint.adapter.sampling_guard import guard
 from recipe.hint.adapter.store import STATE_FIELD, clean_restored_queue, read_records
@@ -68,7 +67,6 @@ class HintMixin(CreditMixin):
         self.tracker = RewardTracker()
         self.folder = RunFolder(self.hint.run_dir)
         self._method = build_method(config.trainer, self.hint)
-        use_row_dataset(config)
         ask_for_models(config, self._method)
         read_base_of_adapter(config)
         self._reporter: StepReporter | None = None

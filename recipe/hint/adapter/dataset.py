@@ -4,17 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from omegaconf import DictConfig, OmegaConf
 from verl.utils.dataset.rl_dataset import RLHFDataset
 
 from recipe.problems.columns import RESERVED
-
-
-def use_row_dataset(config: DictConfig) -> None:
-    """Have verl read files by ``RowDataset``, unless the user has a class of their own."""
-    if not OmegaConf.select(config, "data.custom_cls.path"):
-        own = {"path": f"pkg://{__name__}", "name": RowDataset.__name__}
-        OmegaConf.update(config, "data.custom_cls", own, force_add=True)
 
 
 class RowDataset(RLHFDataset):
