@@ -106,15 +106,14 @@ class AskRunner(HintTaskRunner):
     """Asks the model the problem of ``data.val_files`` and writes the answers."""
 
     def _run(self, config: DictConfig, folder: RunFolder, watchdog: Watchdog) -> dict[str, Any]:
-        from recipe.hint.adapter.hint_sources import parts_of_training
+        from recipe.hint.adapter.hint_sources import build_parts
         from recipe.study.evaluate import served_engine
 
         settings, key = settings_of(config), config.data.get("solution_key") or ""
         [problem] = [each for path in config.data.val_files for each in read_problems(path, key)]
         how = config.actor_rollout_ref.rollout, settings
-        with served_engine(config, folder, watchdog, *how) as (engine, _):
-            parts = parts_of_training(config, settings, engine, grader=engine.grader)
-            asked = asyncio.run(ask(problem, parts))
+        with served_engine(config, folder, watchdog, *how) as engine:
+            asked = asyncio.run(ask(problem, build_parts(config, settings, engine)))
         write_whole(folder.root / ASKED_FILE, json.dumps(asked, indent=1) + "\n")
         return {"rounds": len(asked["rounds"])}
 

@@ -22,7 +22,7 @@ import numpy as np
 from omegaconf import DictConfig, OmegaConf, open_dict
 
 from recipe.hint.adapter.engine import EngineBuilder, problems_in_flight
-from recipe.hint.adapter.hint_sources import parts_of_validation
+from recipe.hint.adapter.hint_sources import build_parts
 from recipe.hint.methods import BASELINE, METHODS, get_method
 from recipe.hint.rollout import PromptRollout, RolloutParts
 from recipe.hint.schema import ProblemState
@@ -311,8 +311,8 @@ class EvaluationRunner(HintTaskRunner):
             folder.say(f"{total - missing} of {total} samples are on disk")
         if jobs:
             how = config.actor_rollout_ref.rollout.val_kwargs
-            with served_engine(config, folder, watchdog, how) as (engine, _):
-                parts = parts_of_validation(config, settings_of(config), engine)
+            with served_engine(config, folder, watchdog, how) as engine:
+                parts = build_parts(config, settings_of(config), engine, validates=True)
                 at_once = problems_in_flight(config)
                 drawing = draw_responses(
                     jobs, parts, folder=target, concurrency=at_once, say=folder.say
@@ -328,11 +328,10 @@ class EvaluationRunner(HintTaskRunner):
 @contextlib.contextmanager
 def served_engine(
     config: DictConfig, folder: RunFolder, watchdog: Watchdog, *how: Any
-) -> Iterator[tuple[Any, Any]]:
-    """Start vLLM replicas on all devices, without a trainer.
+) -> Iterator[Any]:
+    """Start vLLM replicas on all devices, without a trainer; yield an engine as ``how`` says.
 
-    The run ends where, in the block, a server dies or is silent. Yields an engine, built as
-    ``how`` says, and verl's worker, for what it makes of the settings: tokenizer, template, client.
+    The run ends where, in the block, a server dies or is silent.
     """
     folder.say("starting the vLLM replicas ...")
     with watchdog.phase("start-up of the vLLM replicas", "start_s"):
@@ -342,7 +341,7 @@ def served_engine(
     liveness = Liveness(limit_s=config.hint.watchdog.answer_s, on_fault=watchdog.end)
     liveness.add_servers([manager])
     with liveness.watching():
-        yield engine, worker
+        yield engine
 
 
 def start_replicas(config: DictConfig) -> tuple[Any, Any]:

@@ -22,33 +22,24 @@ if TYPE_CHECKING:
     from recipe.hint.hints.teacher import Teacher
 
 
-def parts_of_training(
-    config: DictConfig, settings: HintSettings, engine: Any, *, grader: Any
+def build_parts(
+    config: DictConfig, settings: HintSettings, engine: Any, *, validates: bool = False
 ) -> RolloutParts:
-    """Return the parts of a training rollout, which `main_ask.py` uses too."""
-    parts = _parts(config, settings, engine, config.actor_rollout_ref.rollout)
-    source = build_source(settings, parts.texts, parts.method)
-    if source is not None:
-        source = LeakGuard(source, settings.leak_policy, graded_equal(grader.grade_many))
-    return replace(parts, source=source)
+    """Return the parts of a rollout of training, which `main_ask.py` uses too.
 
-
-def parts_of_validation(config: DictConfig, settings: HintSettings, engine: Any) -> RolloutParts:
-    """Return those of a validation or evaluation, which has no hints and keeps no samples."""
-    quiet, how = replace(settings, samples=NO_SAMPLES), config.actor_rollout_ref.rollout.val_kwargs
-    parts = _parts(config, quiet, engine, how)
-    return replace(parts, method=parts.method.validation())
-
-
-def _parts(
-    config: DictConfig, settings: HintSettings, engine: Any, sampling: DictConfig
-) -> RolloutParts:
-    """Return the parts, with the teacher where the method asks it for turns, sampled as its own."""
-    texts, method, teacher = read_texts(settings), build_method(config.trainer, settings), None
+    A validation or evaluation has no hints and keeps no samples. A teacher that the method asks for
+    turns is sampled as the policy.
+    """
+    rollout, source, teacher = config.actor_rollout_ref.rollout, None, None
+    texts, method = read_texts(settings), build_method(config.trainer, settings)
     if method.settings.asks_teacher:
-        length = config.actor_rollout_ref.rollout.response_length
-        teacher = _build_teacher(settings, texts, 1, sampling, length)
-    return RolloutParts(method, None, engine, settings, texts, teacher)
+        how = rollout.val_kwargs if validates else rollout
+        teacher = _build_teacher(settings, texts, 1, how, rollout.response_length)
+    if validates:
+        method, settings = method.validation(), replace(settings, samples=NO_SAMPLES)
+    elif source := build_source(settings, texts, method):
+        source = LeakGuard(source, settings.leak_policy, graded_equal(engine.grader.grade_many))
+    return RolloutParts(method, source, engine, settings, texts, teacher)
 
 
 def build_source(settings: HintSettings, texts: Texts, method: Method) -> HintSource | None:

@@ -13,7 +13,7 @@ from verl.trainer.ppo.v1.agent_loop_tq import AgentLoopManagerTQ, AgentLoopWorke
 
 from recipe.hint.adapter import store
 from recipe.hint.adapter.engine import EngineBuilder
-from recipe.hint.adapter.hint_sources import parts_of_training, parts_of_validation
+from recipe.hint.adapter.hint_sources import build_parts
 from recipe.hint.record import Outcome
 from recipe.hint.rollout import PromptRollout, RolloutParts
 from recipe.hint.schema import ProblemState
@@ -45,10 +45,9 @@ class HintWorker(_WorkerTQ):
         self._solution_key = config.data.get("solution_key") or ""
         self._slots = asyncio.Semaphore(settings.max_in_flight)
         engines, rollout = EngineBuilder(self, settings), config.actor_rollout_ref.rollout
-        engine = engines.build(rollout, settings)
-        self._training = parts_of_training(config, settings, engine, grader=engines.grader)
+        self._training = build_parts(config, settings, engines.build(rollout, settings))
         engine = engines.build(rollout.val_kwargs)
-        self._validation = parts_of_validation(config, settings, engine)
+        self._validation = build_parts(config, settings, engine, validates=True)
 
     async def ping(self) -> None:
         """Answer at once."""

@@ -3,7 +3,6 @@
 import asyncio
 import json
 from contextlib import contextmanager
-from types import SimpleNamespace
 
 import pyarrow.parquet as pq
 import pytest
@@ -136,8 +135,8 @@ def driven(composed, tmp_path, monkeypatch):
     write_rows([make_row("What is 1+1?", "2", solution="Count on.", row_id="q")], file)
 
     def driven(engine, script, *settings):
-        engine.grader, worker = Grader(), SimpleNamespace(tokenizer=None)
-        start = contextmanager(lambda *_: (yield engine, worker))
+        engine.grader = Grader()
+        start = contextmanager(lambda *_: (yield engine))
         monkeypatch.setattr(evaluate, "served_engine", start)
         with served(script) as server:
             config = composed(

@@ -14,7 +14,7 @@ from omegaconf import OmegaConf
 from ray.exceptions import ActorDiedError
 from talks import TurnEngine
 
-from recipe.hint.adapter.hint_sources import parts_of_validation
+from recipe.hint.adapter.hint_sources import build_parts
 from recipe.hint.methods import Method
 from recipe.hint.prompt import Texts
 from recipe.hint.rollout import RolloutParts
@@ -169,7 +169,7 @@ RIGHT = {0: [0, 1, 1], 1: [1, 1, 0]}
 def played(missing, engine=None, **score):
     engine = engine or TurnEngine(RIGHT, group_size=3)
     config = drawing("score", **score)
-    parts = parts_of_validation(config, settings_of(config), engine)
+    parts = build_parts(config, settings_of(config), engine, validates=True)
     rows = asyncio.run(graded_rows(Job(a_problem(), missing), parts))
     return [{name: value for name, value in row.items() if name != "seconds"} for row in rows]
 
