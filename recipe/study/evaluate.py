@@ -65,19 +65,12 @@ def apply_evaluation_mode(config: DictConfig, method: str, name: str = "evaluati
     ``method`` is what is played, and ``name`` what a folder begins with that was not named.
     """
     trainer, rollout = config.trainer, config.actor_rollout_ref.rollout
-    # Values that are not numbers are refused afterwards, with the other checks of numbers.
-    num_devices = (trainer.nnodes or 1) * (trainer.n_gpus_per_node or 1)
     with open_dict(config):
         given: Any = OmegaConf.to_container(trainer, resolve=False)
         if given["experiment_name"] == "${trainer.method}-${now:%Y%m%d-%H%M%S}":
             trainer.experiment_name = f"{name}-${{now:%Y%m%d-%H%M%S}}"
         trainer.method = method
-        config.data.train_files = config.data.val_files
         # No trainer: the replicas have the devices to themselves and read the weights they serve.
-        trainer.save_freq = trainer.test_freq = -1
-        config.data.train_batch_size = config.actor_rollout_ref.actor.ppo_mini_batch_size = (
-            num_devices
-        )
         rollout.nnodes, rollout.n_gpus_per_node = trainer.nnodes, trainer.n_gpus_per_node
         rollout.load_format = "auto"
 
@@ -90,7 +83,7 @@ def preflight_evaluation(config: DictConfig, argv: Sequence[str] = ()) -> list[s
     from recipe.hint.adapter.preflight import inputs
     from recipe.hint.adapter.preflight import run as preflight
     from recipe.hint.adapter.preflight.inputs import MODEL, load_model
-    from recipe.hint.adapter.preflight.settings import check_values, read_sizes
+    from recipe.hint.adapter.preflight.settings import check_values
     from recipe.hint.command import given_settings
     from recipe.run.devices import check_machine
     from recipe.run.resume import check_places
@@ -100,7 +93,6 @@ def preflight_evaluation(config: DictConfig, argv: Sequence[str] = ()) -> list[s
     warnings = preflight.check_teacher(config, method, settings)
     inputs.check_given(config, (VAL, MODEL))
     check_values(config)
-    read_sizes(config)
     adapter = setting(config, "actor_rollout_ref.model.lora_adapter_path")
     told = f"lora_adapter_path={adapter}: an evaluation serves the weights of {MODEL} alone; give"
     check(not adapter, f"{told} a checkpoint, or a folder with the adapter merged")
