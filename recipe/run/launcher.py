@@ -217,7 +217,6 @@ def ray_arguments(config: DictConfig) -> dict[str, Any]:
 
     default_env = get_ppo_ray_runtime_env(config)
     own_env = {name: os.environ[name] for name in environment_of(config)}
-    own_env["TRANSFER_QUEUE_ENABLE"] = "1"
     default_env["env_vars"] = {**default_env.get("env_vars", {}), **own_env}
     quiet = {"log_to_driver": False, "include_dashboard": False, "logging_level": "ERROR"}
     given: Any = OmegaConf.to_container(config.ray_kwargs.get("ray_init", {}), resolve=True)

@@ -55,7 +55,6 @@ class HintTaskRunner:
 
         prepare_verl()
         queue = get_object(QUEUE)
-        config.transfer_queue.enable = True
         _check_queue_is_free()
         with watchdog.phase("TransferQueue", "queue_s", fault=NO_ANSWER):
             queue.open_queue(config.transfer_queue)
