@@ -13,13 +13,11 @@ docs/page.md, docs/evaluation.md and docs/campaigns.md say what the numbers mean
 from __future__ import annotations
 
 import argparse
-import contextlib
+import socket
 from collections.abc import Callable, Sequence
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
-from urllib.parse import parse_qs, urlsplit
 
+from aiohttp import web
 from jinja2 import Environment
 
 from recipe.run.ending import Parser, errors_in_one_line
@@ -82,15 +80,15 @@ def _html(given: argparse.Namespace) -> None:
 
 def _serve(given: argparse.Namespace) -> None:
     """Show pages of runs in a browser on this machine, rendered anew on every request."""
+    app = app_of(given.folder, given.prompts)
     try:
-        server = make_server(given.folder, given.port, given.prompts)
+        place = socket.create_server((_HOST, given.port))
     except (OSError, OverflowError) as error:
         told = f"--port {given.port}: {error}; give another, or 0 for any free one"
         raise ConfigError(told) from None
-    address = f"http://{_HOST}:{server.server_port}/"
-    with server, contextlib.suppress(KeyboardInterrupt):
-        print(f"{address} shows {given.folder}; Ctrl-C ends it", flush=True)
-        server.serve_forever()
+    port = place.getsockname()[1]
+    told = f"http://{_HOST}:{port}/ shows {given.folder}; Ctrl-C ends it"
+    web.run_app(app, sock=place, print=lambda _: print(told, flush=True), access_log=None)
 
 
 def _campaign(given: argparse.Namespace) -> None:
@@ -119,47 +117,32 @@ def page_of(folders: Sequence[str | Path], max_prompts: int) -> str:
     return render_page(runs, max(0, max_prompts))
 
 
-def make_server(root: Path, port: int, max_prompts: int) -> ThreadingHTTPServer:
-    """Return a server that only this machine reaches; a request names runs, never paths."""
+def app_of(root: Path, max_prompts: int) -> web.Application:
+    """Return the pages of a folder for this machine alone; a request names runs, never paths."""
     shown_folders(root)
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            own = {f"{name}:{server.server_port}" for name in (_HOST, "localhost")}
-            asked = urlsplit(self.path)
-            if self.headers["Host"] not in own:  # a page elsewhere whose name leads here
-                return self._answer(403, f"this server answers {_HOST} and localhost only")
-            if asked.path != "/":
-                return self._answer(404, "the pages are at /")
-            names = parse_qs(asked.query).get("run", [])
-            try:
-                folders = shown_folders(root)
-                if names or len(folders) == 1:
-                    text = page_of([folders[each] for each in names or folders], max_prompts)
-                else:
-                    template = Environment(autoescape=True).from_string(_INDEX)
-                    text = template.render(root=str(root), names=[*folders])
-                self._answer(200, text, "html")
-            except KeyError as error:
-                self._answer(404, f"no run {error}")
-            except (HintError, OSError) as error:
-                self._answer(500, one_line(error))
+    async def page(request: web.Request) -> web.Response:
+        if request.url.host not in (_HOST, "localhost"):  # a page elsewhere whose name leads here
+            told = f"this server answers {_HOST} and localhost only"
+            raise web.HTTPForbidden(text=told)
+        names = request.query.getall("run", [])
+        try:
+            folders = shown_folders(root)
+            if names or len(folders) == 1:
+                text = page_of([folders[each] for each in names or folders], max_prompts)
+            else:
+                template = Environment(autoescape=True).from_string(_INDEX)
+                text = template.render(root=str(root), names=[*folders])
+        except KeyError as error:
+            raise web.HTTPNotFound(text=f"no run {error}") from None
+        except (HintError, OSError) as error:
+            raise web.HTTPInternalServerError(text=one_line(error)) from None
+        headers = {"Cache-Control": "no-store"}
+        return web.Response(text=text, content_type="text/html", headers=headers)
 
-        def _answer(self, code: int, text: str, kind: str = "plain") -> None:
-            body = text.encode()
-            self.send_response(code)
-            self.send_header("Content-Type", f"text/{kind}; charset=utf-8")
-            self.send_header("Content-Length", str(len(body)))
-            self.send_header("Cache-Control", "no-store")
-            with contextlib.suppress(ConnectionError):  # the browser has gone on
-                self.end_headers()
-                self.wfile.write(body)
-
-        def log_message(self, *_: Any, **__: Any) -> None:
-            """Say nothing of requests."""
-
-    server = ThreadingHTTPServer((_HOST, port), Handler)
-    return server
+    app = web.Application()
+    app.router.add_get("/", page)
+    return app
 
 
 def shown_folders(root: Path) -> dict[str, Path]:
