@@ -42,14 +42,7 @@ from recipe.run.run_folder import METRICS_FILE, RunFolder, append_rows, plain
 from recipe.run.watchdog import Liveness, Watchdog, ready
 from recipe.run.whole_file import whole_file, write_whole
 
-# Phases of the driver: what the error names, and the setting of the limit.
-_LIMITS = {
-    "save": ("saving the checkpoint", "save_s"),
-    "start": ("start-up of the trainer and the vLLM replicas", "start_s"),
-    "stop": ("stopping the vLLM replicas", "sync_s"),
-    "sync": ("the weight sync from the trainer to the vLLM replicas", "sync_s"),
-    "update": ("the update on the trainer's devices", "update_s"),
-}
+_SYNC = "the weight sync from the trainer to the vLLM replicas", "sync_s"  # a phase of the driver
 # Why groups did not train, here and in verl's metrics.
 _EVICTED = {"failed": "rollout_failure", "stale": "off_policy", "filtered": "filter_groups"}
 # What `problem_from_row` needs to give a problem's id; it refuses a row without a ground truth.
@@ -182,9 +175,6 @@ class HintMixin(CreditMixin):
 
     # -- waiting with a limit -------------------------------------------------------------------
 
-    def _limit(self, name: str) -> Any:
-        return self.watchdog.phase(*_LIMITS[name])
-
     def _build_replay_buffer(self) -> Any:
         batch_size = self.config.data.train_batch_size
         return guard(
@@ -211,17 +201,18 @@ class HintMixin(CreditMixin):
             super().fit(agent_loop_manager)
 
     def _setup(self) -> None:
-        with self._limit("start"):
+        with self.watchdog.phase("start-up of the trainer and the vLLM replicas", "start_s"):
             super()._setup()
 
     def on_sample_end(self) -> None:
-        with self._limit("stop"):
+        with self.watchdog.phase("stopping the vLLM replicas", "sync_s"):
             super().on_sample_end()
         # The rollouts before it have their own limit (`guard`).
-        self._update_limit.enter_context(self._limit("update"))
+        update = self.watchdog.phase("the update on the trainer's devices", "update_s")
+        self._update_limit.enter_context(update)
 
     def on_init_end(self) -> None:
-        with self._limit("sync"):
+        with self.watchdog.phase(*_SYNC):
             super().on_init_end()
         if self.config.trainer.get("val_only", False):
             return
@@ -237,7 +228,7 @@ class HintMixin(CreditMixin):
                 self.config.trainer.val_before_train = True
 
     def on_step_end(self) -> None:
-        with self._limit("sync"):
+        with self.watchdog.phase(*_SYNC):
             super().on_step_end()
 
     # -- state ----------------------------------------------------------------------------------
@@ -245,7 +236,7 @@ class HintMixin(CreditMixin):
     def _save_checkpoint(self) -> None:
         root = self.config.trainer.default_local_dir
         folder = step_folder(root, self.global_steps)
-        with self._limit("save"):
+        with self.watchdog.phase("saving the checkpoint", "save_s"):
             folder.mkdir(parents=True, exist_ok=True)
             empty_step(root, self.global_steps)
             with whole_file(folder / STATE_FILE) as file:

@@ -42,7 +42,7 @@ HOOKS = {
     "on_step_end",
     "step",
 }
-OWN = {"_limit", "_read", "logger"}
+OWN = {"_read", "logger"}
 MODES = pytest.mark.parametrize("mode", sorted(TRAINERS))
 
 
@@ -138,7 +138,7 @@ def test_a_problem_that_a_step_holds_twice_is_sampled_with_other_seeds_the_secon
     monkeypatch.setattr(PPOTrainer, "_fetch_one_gen_batch", lambda self: next(batches))
     trainer = TRAINERS["sync"].__new__(TRAINERS["sync"])
     trainer.tracker, trainer._sent_step = RewardTracker(), -1
-    trainer._limit = lambda *_, **__: nullcontext()
+    trainer.watchdog = SimpleNamespace(phase=lambda *_: nullcontext())
     trainer.replay_buffer = SimpleNamespace(in_order=lambda step, uids: list(uids))
 
     def repeats(step):
