@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from argparse import ArgumentTypeError
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
@@ -16,10 +17,21 @@ from recipe.run.errors import ConfigError
 _MEMBERS = frozenset({"str", "int", "float", "list[str]"})  # of a union, as pydantic names them
 
 
+_FASTEST: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+class _Loader(_FASTEST):
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        keys = Counter(str(key.value) for key, _ in node.value)
+        if twice := [key for key, count in keys.items() if count > 1]:  # YAML keeps the last
+            raise yaml.YAMLError(f"{twice[0]} is there twice below line {node.start_mark.line}")
+        return super().construct_mapping(node, deep)
+
+
 def read_yaml(text: str) -> Any:
     """Return what a YAML text holds, as fast as can be; ``ValueError`` if it is none."""
     try:
-        return yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+        return yaml.load(text, _Loader)
     except yaml.YAMLError as error:
         raise ValueError(str(error)) from error
 

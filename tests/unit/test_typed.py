@@ -8,7 +8,7 @@ from typing import Literal
 import pytest
 
 from recipe.run.errors import ConfigError
-from recipe.run.typed import read_typed
+from recipe.run.typed import read_typed, read_yaml
 
 
 @dataclass(frozen=True)
@@ -54,3 +54,9 @@ def test_what_the_class_does_not_take_is_refused_in_one_line(node, message):
     with pytest.raises(ConfigError) as refused:
         read_typed(Outer, node, "a")
     assert str(refused.value).startswith(message)
+
+
+def test_a_key_that_is_there_twice_is_refused_with_its_line():
+    text = "title: A\narms:\n  grpo: {seeds: [1]}\n  sage: {}\n  grpo: {seeds: [2]}\n"
+    with pytest.raises(ValueError, match="^grpo is there twice below line 2$"):
+        read_yaml(text)
