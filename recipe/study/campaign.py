@@ -18,11 +18,15 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
+from hydra import compose, initialize_config_dir
+from hydra.errors import HydraException
+from omegaconf.errors import OmegaConfBaseException
 from pydantic import Field
 
 from recipe import PROGRAMS
+from recipe.hint.command import CONFIG_DIR, explain, set_config_paths, translated
 from recipe.run.checkpoints import resume_step, step_folder
 from recipe.run.children import deferred_signals, run_child
 from recipe.run.config import check, override
@@ -208,13 +212,16 @@ def make(path: Path, root: Path, only: Sequence[str] = ()) -> None:
     """Make every run of a campaign's file that is not done, but for those that others work at.
 
     Raises:
-        ConfigError: If a folder holds a run with other settings.
+        ConfigError: If a folder holds a run with other settings, or an arm's cannot be run.
         HintError: At the end, if some failed; ``campaign.log`` in their folders says why.
     """
     campaign = read_campaign(path)
     plans, failed = campaign.plans(only), dict[str, str]()
     for plan in campaign.plans():
         plan.check_made(root)
+    for arm, plan in {plan.arm: plan for plan in plans}.items():
+        told = f"arm {arm}: trainer.save_freq must be above 0, for weights to evaluate"
+        check(re.fullmatch("[1-9][0-9]*", str(_composed(plan).trainer.save_freq)), told)
     root.mkdir(parents=True, exist_ok=True)
     write_whole(root / CAMPAIGN_FILE, path.read_text(encoding="utf-8"))
     left = [plan for plan in plans if state_of(plan, root) != "done"]
@@ -232,12 +239,23 @@ def make(path: Path, root: Path, only: Sequence[str] = ()) -> None:
         raise HintError(f"{len(failed)} of {len(left)} runs failed: {shown}")
 
 
+def _composed(plan: Plan) -> Any:
+    """Return a run's settings, with those of its evaluation; refuse what Hydra would."""
+    set_config_paths()
+    given = [*plan.settings, *plan.evaluation]
+    try:
+        with initialize_config_dir(str(CONFIG_DIR), version_base=None):
+            return compose("hint_trainer", overrides=translated(given))
+    except (HydraException, OmegaConfBaseException) as error:
+        raise ConfigError(f"arm {plan.arm}: {explain(error, given)}") from error
+
+
 def _make_run(plan: Plan, root: Path) -> None:
     """Go through the steps of a run, each a process: Ray and verl start once in one."""
     folder, last = (root / plan.name).absolute(), ""
     while (step := state_of(plan, root)) != "done":
         if step == last:
-            raise HintError(f"{step}: it left nothing; trainer.save_freq must be above 0")
+            raise HintError(f"{step}: it left nothing")
         _say(f"{plan.name}: {step}")
         write_whole(folder / RUN_FILE, json.dumps(plan.as_json(), indent=1) + "\n")
         command = [sys.executable, str(PROGRAMS / "main_hint.py"), *plan.settings]

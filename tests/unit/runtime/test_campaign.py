@@ -1,6 +1,7 @@
 """A campaign: its file, and what its command makes, makes again, and does not make again."""
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -38,7 +39,7 @@ def calls(root, name):
 
 def test_every_run_trains_and_evaluates_in_a_folder_of_its_own(tmp_path):
     root = tmp_path / "jörg's [runs], a=b"
-    make(write(tmp_path, a=[], b=["x=1"]), root)
+    make(write(tmp_path, a=[], b=["+x=1"]), root)
     assert calls(root, "b/seed-2") == calls(root, "a/seed-1") == DONE
     evaluated = json.loads((root / "b/seed-2/evaluation/results.json").read_text())
     assert (evaluated["x"], evaluated["hint.seed"], evaluated["data.seed"]) == ("1", "2", "2")
@@ -95,7 +96,7 @@ def test_a_run_that_was_kept_is_not_made_again(tmp_path):
 
 
 def test_a_run_that_fails_ends_no_other_and_is_tried_by_the_same_command(tmp_path, capsys):
-    file, root = write(tmp_path, a=["fails=1"], b=[], c=["fails_late=1"]), tmp_path / "runs"
+    file, root = write(tmp_path, a=["+fails=1"], b=[], c=["+fails_late=1"]), tmp_path / "runs"
     assert code_of(main, [str(file), "-o", str(root)]) == 2
     error = capsys.readouterr().err
     assert error.startswith("error: 4 of 6 runs failed: a/seed-1 (train: exit code 3), ")
@@ -118,25 +119,39 @@ def test_a_run_that_another_command_works_at_is_left_to_it(tmp_path):
     assert calls(root, "a/seed-1") == DONE
 
 
-def test_a_run_without_a_checkpoint_of_its_last_step_fails_with_what_to_set(tmp_path):
-    file = write(tmp_path, seeds=[1], a=["trainer.save_freq=-1"])
-    with pytest.raises(HintError, match=r"trainer\.save_freq must be above 0"):
-        make(file, tmp_path / "runs")
-    assert calls(tmp_path / "runs", "a/seed-1") == ["train"]  # chance cannot mend it
+@pytest.mark.parametrize(
+    ("arm", "told"),
+    [
+        (["trainer.save_freq=-1"], "arm b: trainer.save_freq must be above 0"),
+        (["trainer.save_freqs=4"], "arm b: trainer.save_freqs is not a setting; did you mean"),
+    ],
+)
+def test_no_run_begins_where_an_arm_could_not_be_run_to_its_end(tmp_path, arm, told):
+    file, root = write(tmp_path, a=[], b=arm), tmp_path / "runs"
+    with pytest.raises(ConfigError, match=f"^{re.escape(told)}"):
+        make(file, root)
+    assert not root.exists()
+
+
+def test_a_run_that_leaves_no_checkpoint_of_its_last_step_is_not_tried_for_ever(tmp_path):
+    file, root = write(tmp_path, seeds=[1], a=["+leaves_nothing=1"]), tmp_path / "runs"
+    with pytest.raises(HintError, match=r"a/seed-1 \(train: it left nothing\)"):
+        make(file, root)
+    assert calls(root, "a/seed-1") == ["train"]
 
 
 def test_a_run_that_was_made_with_other_settings_is_not_taken_for_done(tmp_path):
     root = tmp_path / "runs"
-    make(write(tmp_path, seeds=[1], evaluation=["k=1"], a=["x=1"], b=[]), root)
+    make(write(tmp_path, seeds=[1], evaluation=["+k=1"], a=["+x=1"], b=[]), root)
     before = (root / "campaign.yaml").read_text()
     with pytest.raises(
         ConfigError, match="a/seed-1 was made with .*x=1.*, now it is .*x=2.*: delete"
     ):
         # Whichever arm is asked for: the page would print the new settings for the old run.
-        make(write(tmp_path, seeds=[1], evaluation=["k=1"], a=["x=2"], b=[]), root, only=["b"])
+        make(write(tmp_path, seeds=[1], evaluation=["+k=1"], a=["+x=2"], b=[]), root, only=["b"])
     assert (root / "campaign.yaml").read_text() == before
     # Days of training do not depend on an evaluation's settings; the responses that are there do.
-    file = write(tmp_path, seeds=[1], evaluation=["k=2"], a=["x=1"])
+    file = write(tmp_path, seeds=[1], evaluation=["+k=2"], a=["+x=1"])
     with pytest.raises(ConfigError, match="was made with .*k=1.*, now it is .*k=2"):
         make(file, root)
     shutil.rmtree(root / "a/seed-1/evaluation")
@@ -145,11 +160,11 @@ def test_a_run_that_was_made_with_other_settings_is_not_taken_for_done(tmp_path)
 
 
 def test_a_dry_run_starts_nothing(tmp_path, capsys):
-    command = [str(write(tmp_path, a=[], b=["fails=2"])), "-o", str(tmp_path / "runs")]
+    command = [str(write(tmp_path, a=[], b=["+fails=2"])), "-o", str(tmp_path / "runs")]
     main([*command, "--dry-run", "--only", "b"])
     assert capsys.readouterr().out.splitlines() == [
-        "b/seed-1: train: fails=2 hint.seed=1 data.seed=1",
-        "b/seed-2: train: fails=2 hint.seed=2 data.seed=2",
+        "b/seed-1: train: +fails=2 hint.seed=1 data.seed=1",
+        "b/seed-2: train: +fails=2 hint.seed=2 data.seed=2",
     ]
     assert code_of(main, [*command, "--only", "c"]) == 2
     assert "--only c: the arms are a, b" in capsys.readouterr().err
@@ -157,22 +172,22 @@ def test_a_dry_run_starts_nothing(tmp_path, capsys):
 
 
 def test_runs_are_arms_times_seeds_with_an_arms_settings_after_the_campaigns(tmp_path):
-    arms = {"a": {}, "b": {"seeds": [5], "settings": ["n=2"], "evaluation": ["k=2"]}}
-    node = {"title": "t", "settings": ["n=1"], "evaluation": ["k=1"], "seeds": [1, 2]}
+    arms = {"a": {}, "b": {"seeds": [5], "settings": ["+n=2"], "evaluation": ["+k=2"]}}
+    node = {"title": "t", "settings": ["+n=1"], "evaluation": ["+k=1"], "seeds": [1, 2]}
     (tmp_path / "some.yaml").write_text(yaml.safe_dump(node | {"arms": arms}))
     plans = read_campaign(tmp_path / "some.yaml").plans()
     assert [plan.name for plan in plans] == ["a/seed-1", "b/seed-5", "a/seed-2"]
-    assert plans[1].settings == ("n=1", "n=2", "hint.seed=5", "data.seed=5")
-    assert plans[1].evaluation == ("k=1", "k=2")
+    assert plans[1].settings == ("+n=1", "+n=2", "hint.seed=5", "data.seed=5")
+    assert plans[1].evaluation == ("+k=1", "+k=2")
 
 
 def test_a_grid_makes_of_each_arm_one_with_each_of_its_settings(tmp_path):
-    node = {"title": "t", "seeds": [1], "reference": "b-high", "grid": {"low": ["r=1"]}}
-    node["grid"]["high"] = ["r=2"]
+    node = {"title": "t", "seeds": [1], "reference": "b-high", "grid": {"low": ["+r=1"]}}
+    node["grid"]["high"] = ["+r=2"]
     (tmp_path / "some.yaml").write_text(yaml.safe_dump(node | {"arms": {"a": {}, "b": {}}}))
     plans = {each.arm: each for each in read_campaign(tmp_path / "some.yaml").plans()}
     assert {*plans} == {"a-low", "a-high", "b-low", "b-high"}  # 2 arms x 2 settings
-    assert plans["b-high"].settings[0] == "r=2"
+    assert plans["b-high"].settings[0] == "+r=2"
 
 
 CLAIM = {"arm": "a", "source": "s", "measure": "delta"}

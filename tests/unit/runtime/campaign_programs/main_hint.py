@@ -15,7 +15,7 @@ def read(overrides):
     from hydra.core.override_parser.overrides_parser import OverridesParser
 
     parsed = OverridesParser.create().parse_overrides(overrides)
-    return {each.get_key_element(): str(each.value()) for each in parsed}
+    return {each.key_or_group: str(each.value()) for each in parsed}
 
 
 given = read(sys.argv[1:])
@@ -32,6 +32,6 @@ else:
     steps = given.get("steps", "4")
     (folder / "config.yaml").write_text(f"trainer:\n  total_training_steps: {steps}\n")
     (folder / "metrics.jsonl").write_text(json.dumps({"step": int(steps)}) + "\n")
-    if given.get("trainer.save_freq") != "-1":
+    if "leaves_nothing" not in given:
         (folder / f"checkpoints/global_step_{steps}").mkdir(parents=True)
         (folder / f"checkpoints/global_step_{steps}/COMPLETE").touch()
