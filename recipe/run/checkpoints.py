@@ -6,6 +6,8 @@ import contextlib
 import json
 import re
 import shutil
+import time
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -19,6 +21,8 @@ QUEUE = "transfer_queue"  # verl's folder, in the asynchronous modes
 MERGED = "merged"  # the folder of the merged weights
 # Ours, for verl writes its own before a checkpoint is complete; that one is set when a run starts.
 _LATEST, _LATEST_OF_VERL = "LATEST_COMPLETE", "latest_checkpointed_iteration.txt"
+_SHARD = re.compile(r"(.+_world_size_([0-9]+)_rank_)[0-9]+\.pt")  # of one trainer process
+_SEEN_S = 60  # the longest that NFS by default shows a folder as it was
 
 
 def step_folder(root: str | Path, step: int) -> Path:
@@ -35,15 +39,18 @@ def step_of(folder: Path) -> int | None:
 def mark_complete(root: str | Path, step: int, *, needs: Sequence[str] = ()) -> None:
     """Mark the checkpoint of ``step`` as complete, and let the next start continue from it.
 
-    ``needs`` names parts that must be there, such as ``actor``.
+    ``needs`` names parts that must be there, such as ``actor``. What other nodes have written may
+    be seen late; a ``HintError`` names what is not.
     """
     folder = step_folder(root, step)
-    for name in needs:
-        if not (folder / name).is_dir():
+    deadline = time.monotonic() + _SEEN_S
+    while absent := _absent(folder, needs):
+        if time.monotonic() > deadline:
             raise HintError(
-                f"{folder} has no folder {name}: trainer.default_local_dir (by default in "
-                f"hint.run_dir) must be on a disk that all nodes share"
+                f"{folder} has {absent}: trainer.default_local_dir (by default in hint.run_dir) "
+                f"must be on a disk that all nodes share"
             )
+        time.sleep(0.5)
     files = sorted(path for path in folder.rglob("*") if path.is_file() and path.name != COMPLETE)
     sizes = {str(path.relative_to(folder)): path.stat().st_size for path in files}
     for path in files:  # verl's too: the marker must not outlive what it marks
@@ -51,6 +58,17 @@ def mark_complete(root: str | Path, step: int, *, needs: Sequence[str] = ()) -> 
     said = {"step": step, "bytes": sizes}
     write_whole(folder / COMPLETE, json.dumps(said, indent=1) + "\n")
     point_at(root, step)
+
+
+def _absent(folder: Path, needs: Sequence[str]) -> str:
+    """Return what other nodes have not written here: a part, or files of trainer processes."""
+    if missing := [name for name in needs if not (folder / name).is_dir()]:
+        return f"no folder {missing[0]}"
+    shards = (_SHARD.fullmatch(str(path)) for path in folder.rglob("*"))
+    for (name, size), count in Counter(each.groups() for each in shards if each).items():
+        if count < int(size):
+            return f"{count} of {size} files {Path(name).name}*"
+    return ""
 
 
 def point_at(root: str | Path, step: int) -> None:

@@ -32,7 +32,7 @@ class TeacherSilentError(HintError, RuntimeError):
     def __init__(self, role: str) -> None:
         super().__init__(
             f"the teacher gave no answer to requests for a turn of the {role}; its log says why "
-            f"(hint.teacher.base_url, its limits and its budget)"
+            f"(hint.teacher.base_url and its limits)"
         )
 
 

@@ -28,16 +28,19 @@ _MODE, _FROM = names("trainer", "resume_mode resume_from_path")
 # What must be as it was for a run to be resumed: a setting, or a section with all that is in it ...
 _SAME = (
     # verl writes a file per trainer process, and can be resumed only with as many.
-    *names("trainer", "method v1.trainer_mode nnodes n_gpus_per_node"),
+    *names("trainer", "method v1 nnodes n_gpus_per_node"),
     *names("trainer", "hint_accuracy_min_threshold hint_accuracy_max_threshold"),
-    *("algorithm", "hint", FUNCTION, KWARGS, "reward.reward_manager.name", "critic.optim"),
+    *("algorithm", "hint", FUNCTION, KWARGS, "reward.reward_manager.name"),
+    *names("critic", "optim model.path"),
     *names(MODEL_NODE, "path lora_rank lora_alpha target_modules custom_chat_template"),
     # The order of one seed is another with processes of the loader, and so is its state.
     *names("data", "apply_chat_template_kwargs train_files seed shuffle dataloader_num_workers"),
     *names("data", "train_batch_size max_prompt_length max_response_length train_max_samples"),
-    *names(ROLLOUT, "n prompt_length temperature top_p top_k"),
+    *names("data", "filter_overlong_prompts truncation"),
+    *names(ROLLOUT, "n prompt_length temperature top_p top_k dtype"),
     *names(ACTOR, "optim strategy ppo_mini_batch_size ppo_epochs loss_agg_mode policy_loss"),
-    *names(ACTOR, "clip_ratio_low clip_ratio_high use_kl_loss kl_loss_coef fsdp_config.fsdp_size"),
+    *names(ACTOR, "clip_ratio_low clip_ratio_high use_kl_loss kl_loss_coef entropy_coeff"),
+    *names(ACTOR, "fsdp_config.fsdp_size fsdp_config.dtype"),
 )
 # ... but for these.
 _FREE = (

@@ -16,6 +16,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pyarrow as pa
@@ -133,19 +134,21 @@ def check_and_warm_up(config: DictConfig) -> None:
     root, own = Path(config.warmup.output).absolute(), config.warmup
     folder, rows, model = RunFolder(root), root / "rows.parquet", root / "model"
     folder.create()
-    with deferred_signals(), claimed(root / ".lock", wait_s=GRACE_S) as lock:
-        batch = own.data.train_batch_size
-        per_epoch = write_token_rows(config, rows) // batch
+    claim, making = claimed(root / ".lock", wait_s=GRACE_S), TemporaryDirectory(dir=root)
+    with deferred_signals(), claim as lock, making as place:
+        made, batch = Path(place) / rows.name, own.data.train_batch_size
+        per_epoch = write_token_rows(config, made) // batch
         check(per_epoch, f"warmup.data.train_batch_size={batch} is above the number of rows")
         total = own.trainer.total_training_steps or per_epoch * own.trainer.total_epochs
         print(f"steps     {total}, {total / per_epoch:.1f} epochs", flush=True)
         own.trainer.total_training_steps, own.trainer.total_epochs = total, total // per_epoch + 1
-        own.trainer.experiment_name = file_sha256(rows)
+        own.trainer.experiment_name = file_sha256(made)
         own.data.train_files, own.trainer.default_local_dir = str(rows), str(root / "checkpoints")
         text, path = OmegaConf.to_yaml(own), root / "verl.yaml"
         is_same = not path.exists() or path.read_text("utf-8") == text
         check(is_same, f"{path} is of other settings or rows; give those, or another warmup.output")
         if not (config.preflight_only or model.exists()):
+            made.replace(rows)
             write_whole(path, text)
             # From where verl goes on.
             latest = root / "checkpoints/latest_checkpointed_iteration.txt"

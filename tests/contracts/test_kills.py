@@ -57,7 +57,7 @@ def started(monkeypatch, config, step, resumed_from=None):
     trainer.config, trainer.global_steps = config, step
     trainer.folder, trainer._resumed_from = RunFolder(config.hint.run_dir), resumed_from
     trainer.total_training_steps = config.trainer.total_training_steps
-    monkeypatch.setattr(TRAINERS["sync"], "_limit", lambda *_: nullcontext())
+    trainer.watchdog = SimpleNamespace(phase=lambda *_: nullcontext())
     monkeypatch.setattr(PPOTrainerSync, "on_init_end", lambda self: None)
     trainer.on_init_end()
     return trainer
@@ -139,7 +139,7 @@ def test_the_metrics_of_a_step_are_saved_as_they_are_logged(tmp_path, monkeypatc
     trainer.tracker = SimpleNamespace(state_dict=dict)
     trainer.folder = RunFolder(tmp_path)
     trainer._callback = SimpleNamespace(on_save=lambda **_: None)
-    monkeypatch.setattr(TRAINERS["sync"], "_limit", lambda *_: nullcontext())
+    trainer.watchdog = SimpleNamespace(phase=lambda *_: nullcontext())
     actor = step_folder(tmp_path / "checkpoints", 2) / "actor"
     monkeypatch.setattr(PPOTrainerSync, "_save_checkpoint", lambda self: actor.mkdir())
     trainer._save_checkpoint()

@@ -3,6 +3,7 @@
 import os
 import random
 import shutil
+import threading
 
 import pytest
 
@@ -20,7 +21,7 @@ from recipe.run.checkpoints import (
     point_at,
     repair_pointer,
 )
-from recipe.run.errors import ConfigError
+from recipe.run.errors import ConfigError, HintError
 from recipe.run.run_folder import METRICS_FILE, RunFolder
 
 POINTER = "latest_checkpointed_iteration.txt"  # verl's
@@ -70,6 +71,29 @@ def test_every_file_is_on_the_disk_before_its_checkpoint_is_marked(tmp_path, mon
     monkeypatch.setattr(os, "fsync", fsync)
     mark_complete(tmp_path, 3)
     assert {file.stat().st_ino for file in files} <= {*synced}
+
+
+@pytest.mark.parametrize("late_s", [0.2, 60])
+def test_files_of_other_trainer_processes_are_waited_for_and_named(tmp_path, monkeypatch, late_s):
+    """Two nodes of one process each; without a shared disk the second one's file never comes."""
+    monkeypatch.setattr(checkpoints, "_SEEN_S", 1)
+    folder = tmp_path / "global_step_5/actor"
+    folder.mkdir(parents=True)
+    files = [folder / f"model_world_size_2_rank_{rank}.pt" for rank in range(2)]
+    files[0].write_bytes(b"pieces")
+    later = threading.Timer(late_s, files[1].write_bytes, (b"pieces",))
+    later.start()
+    try:
+        if late_s < 1:
+            mark_complete(tmp_path, 5, needs=("actor",))
+            check_undamaged(folder.parent)
+        else:
+            told = r"has 1 of 2 files model_world_size_2_rank_\*: .* all nodes share"
+            with pytest.raises(HintError, match=told):
+                mark_complete(tmp_path, 5, needs=("actor",))
+            assert not (folder.parent / COMPLETE).exists()
+    finally:
+        later.cancel()
 
 
 class Killed(Exception):

@@ -63,7 +63,7 @@ def preflight(config: DictConfig, argv: Sequence[str]) -> list[str]:
     # A copy: these settings are the trainer's own, and a resumed run is compared by what was given.
     with_models = config.copy()
     ask_for_models(with_models, method)
-    choose_attention(with_models)  # a critic needs flash-attn on a GPU
+    choose_attention(with_models)
     check_sizes(with_models, sizes)
     check_method(config, method, sizes)
     options = given_settings(argv)
