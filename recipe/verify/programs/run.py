@@ -53,7 +53,7 @@ _USED_UP = 0.5
 # At a line's start, or after a tag, a colon or the mark of a list. What follows is a language and
 # its attributes (py, {.py}, py title="a.py"), or prose.
 _FENCE = re.compile(r"(?P<before>[^`]*+)(?P<mark>`{3,}+)(?P<info>[^`]*+)")
-_LANGUAGE = re.compile(r"\s*\{?\.?(?P<name>[\w+#.-]+)(?:\s+[\w-]+=.*)?\}?\s*")
+_LANGUAGE = re.compile(r"\s*\{?\.?(?P<name>\w(?:[\w+#.-]*[\w+#])?)(?:\s+[\w-]+=.*)?\}?\s*")
 _PYTHON = re.compile(r"py(?:thon)?[\d.]*", re.IGNORECASE)
 # At a line's start, where a block's own names are; read as text, for the block may be anything.
 _DEFINED = re.compile(
@@ -232,8 +232,10 @@ def _blocks(text: str) -> list[_Fenced]:
         is_code = current and (
             not fence["mark"].startswith(current.mark) or margin >= current.margin + 4
         )
-        if not is_code and opens and (language or not current):  # one left open: the next begins
-            is_python = language is not None and _PYTHON.fullmatch(language["name"]) is not None
+        is_python = language is not None and _PYTHON.fullmatch(language["name"]) is not None
+        # One left open: the next begins. After a space a word may be prose.
+        names_one = is_python or (language is not None and not fence["info"][0].isspace())
+        if not is_code and opens and (names_one or not current):
             blocks.append(current := _Fenced(margin, fence["mark"], is_python))
         elif current and (is_code or head):
             current.lines.append(line)

@@ -78,7 +78,7 @@ OPENINGS = [
     *("```python", '```python title="a.py"', "```{.python}"),
     *("<answer>```python", "Here is the code: ```python", "**Code** ```py", "1. ```python"),
 ]
-CLOSINGS = ["```", "``` </answer>", "```<|im_end|>", "``` This doubles x.", "````"]
+CLOSINGS = ["```", "``` </answer>", "```<|im_end|>", "``` It doubles x.", "```.", "``` So", "````"]
 DRAFT = "```python\nclass Box: ...\n\ndef f(x):\n    return 3 * x\n"
 THOUGHTS = ["", *(f"<think>\n{DRAFT}{end}</think>\n" for end in ("```\n", "", "It's 2.\n", "So: "))]
 
