@@ -16,7 +16,7 @@ from recipe.hint.methods import Method, every_method, get_method
 from recipe.hint.prompt import Style, Texts, load_texts
 from recipe.hint.samples import SampleSettings
 from recipe.run.config import check
-from recipe.run.errors import ConfigError
+from recipe.run.errors import ConfigError, one_line
 from recipe.run.typed import read_typed, read_yaml
 from recipe.verify.options import GradeOptions, Isolation
 from recipe.verify.schema import AnswerFormat
@@ -142,8 +142,12 @@ def read_texts(settings: HintSettings) -> Texts:
     """Return the prompts' texts, with those of the file ``hint.prompts`` replaced."""
     if settings.prompts is None:
         return Texts()
-    mapping = read_yaml(Path(settings.prompts).read_text(encoding="utf-8"))
-    return load_texts(mapping, f"hint.prompts={settings.prompts}")
+    name = f"hint.prompts={settings.prompts}"
+    try:
+        mapping = read_yaml(Path(settings.prompts).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"{name}: {one_line(error, 300)}") from error
+    return load_texts(mapping, name)
 
 
 def method_defaults() -> dict[str, Any]:

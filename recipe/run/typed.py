@@ -12,7 +12,7 @@ from typing import Any
 import yaml
 from pydantic import TypeAdapter, ValidationError
 
-from recipe.run.errors import ConfigError
+from recipe.run.errors import ConfigError, one_line
 
 _MEMBERS = frozenset({"str", "int", "float", "list[str]"})  # of a union, as pydantic names them
 
@@ -29,11 +29,11 @@ class _Loader(_FASTEST):
 
 
 def read_yaml(text: str) -> Any:
-    """Return what a YAML text holds, as fast as can be; ``ValueError`` if it is none."""
+    """Return what a YAML text holds, as fast as can be; ``ConfigError`` if it is none."""
     try:
         return yaml.load(text, _Loader)
     except yaml.YAMLError as error:
-        raise ValueError(str(error)) from error
+        raise ConfigError(one_line(error)) from error
 
 
 def fields_of(value: Any) -> dict[str, Any]:

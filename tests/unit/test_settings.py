@@ -110,6 +110,7 @@ def test_texts_of_a_file_replace_only_the_named_ones(tmp_path):
         ("hint_led: x", "hint_led is not a setting"),
         ("hint_user: no fields", "hint_user must contain {problem}"),
         ("- a list", "expected a mapping"),
+        ("hint_lead: [", "did not find expected node content"),
     ],
 )
 def test_a_wrong_file_of_texts_is_refused(tmp_path, content, message):
