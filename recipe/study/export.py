@@ -21,7 +21,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from recipe.run.checkpoints import MERGED, check_undamaged, checkpoint_of, model_files, step_of
 from recipe.run.children import run_child
-from recipe.run.config import ROLLOUT, check, setting
+from recipe.run.config import check
 from recipe.run.ending import Parser, errors_in_one_line
 from recipe.run.errors import ConfigError, HintError
 from recipe.run.run_folder import accuracies
@@ -95,7 +95,7 @@ def model_card(folder: Path, step: int, license_name: str) -> str:
 def merge_model(config: DictConfig) -> None:
     """Make a model where ``actor_rollout_ref.model.path`` is a checkpoint, once for each.
 
-    It has fp32 weights where vLLM runs in fp32, else bf16; it lies beside the checkpoint's parts
+    It has fp32 weights, which vLLM rounds as it is told to; it lies beside the checkpoint's parts
     and becomes the setting. A process of its own gives the memory of the weights back.
     """
     checkpoint = checkpoint_of(config.actor_rollout_ref.model.path)
@@ -106,7 +106,7 @@ def merge_model(config: DictConfig) -> None:
     if model_files(checkpoint)[1]:
         return
     command = [sys.executable, "-m", "recipe.hint.main_export", str(checkpoint), str(target)]
-    command += ["--dtype", "fp32" if setting(config, f"{ROLLOUT}.dtype") == "float32" else "bf16"]
+    command += ["--dtype", "fp32"]
     # Not in the repository's root, whose folders would shadow installed packages.
     code = run_child(command, cwd=checkpoint)
     check(code == 0, f"{checkpoint} cannot be merged: exit code {code}")

@@ -136,6 +136,6 @@ def test_an_adapter_is_added_to_the_weights_of_an_export_and_of_a_merge(tmp_path
 
     assert merge(checkpoint) == f"{checkpoint}/merged"
     merged = AutoModelForCausalLM.from_pretrained(checkpoint / "merged").state_dict()
-    assert torch.equal(merged[name], exported[name].to(torch.bfloat16))
+    assert torch.equal(merged[name], exported[name])  # vLLM rounds it where it is told to
     assert merge(checkpoint) == f"{checkpoint}/merged"  # which is there
     assert {path.name for path in checkpoint.iterdir()} == {"actor", "COMPLETE", "merged"}
