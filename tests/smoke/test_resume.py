@@ -1,4 +1,4 @@
-"""SAGE-LIGHT in three epochs, whose vLLM is killed in the last one: the run goes on as it was."""
+"""SAGE-LIGHT in three epochs, whose vLLM is killed after the second: the run goes on as it was."""
 
 import os
 import signal
@@ -20,7 +20,7 @@ from recipe.hint.record import PromptRecord
 from recipe.hint.reward_tracker import RewardTracker
 
 pytestmark = pytest.mark.slow
-STEPS, SAVED, DONE = 6, 3, 5
+STEPS, SAVED = 6, 3
 SETTINGS = (
     "trainer.method=sage-light",
     f"trainer.total_training_steps={STEPS}",
@@ -31,19 +31,22 @@ SETTINGS = (
 
 
 def decisions(run):
-    """Steps that the killed run did and the resumed one does again: step and problem -> levels."""
+    """The step that the killed run did and the resumed one does again: problem -> levels.
+
+    The killed run may have done a second one before the signal arrived.
+    """
     return {
-        (row["step"], row["problem_id"]): (row["planned_level"], row["accepted_level"])
+        row["problem_id"]: (row["planned_level"], row["accepted_level"])
         for row in run.records
-        if row["step"] in (SAVED + 1, DONE)
+        if row["step"] == SAVED + 1
     }
 
 
 def chosen_blindly(run):
     return [
-        (row["step"], row["problem_id"])
+        row["problem_id"]
         for row in run.samples
-        if "random" in row["why"] and row["step"] in (SAVED + 1, DONE)
+        if "random" in row["why"] and row["step"] == SAVED + 1
     ]
 
 
@@ -52,7 +55,7 @@ def killed(tmp_path_factory):
     """The folder of the run, what the command said, and its decisions and samples until then."""
     folder = tmp_path_factory.mktemp("killed")
     with started(folder, *SETTINGS) as process:
-        wait_for(lambda: len(Run(0, "", "", folder).metrics) == DONE, "step 5", process)
+        wait_for(lambda: len(Run(0, "", "", folder).metrics) > SAVED, "step 4", process)
         engines = [
             child
             for child in psutil.Process(process.pid).children(recursive=True)
@@ -86,7 +89,7 @@ def test_it_does_its_lost_steps_again_as_it_had_done_them(killed, resumed):
     _, before, blindly = killed
     assert resumed.code == 0, resumed.err
     assert f"resumed from step {SAVED}" in resumed.out
-    assert len(before) == 2 * 8
+    assert len(before) == 8
     assert decisions(resumed) == before
     assert chosen_blindly(resumed) == blindly
 
