@@ -368,6 +368,10 @@ def _conditions(result: CampaignResult) -> list[str]:
     """Return what was run, on what, and what is missing."""
     runs = result.runs
     first = runs[0]
+    missing: dict[tuple[str, str], list[str]] = {}
+    for name, why in result.missing.items():
+        run, _, seed = name.rpartition("-")
+        missing.setdefault((run, why), []).append(seed)
     sizes = [f"{len(_problems(first, each))} problems of {each}" for each in first.kept["means"]]
     facts: dict[str, Callable[[Run], str]] = {
         "Training steps": lambda run: str(run.last_step),
@@ -382,7 +386,7 @@ def _conditions(result: CampaignResult) -> list[str]:
             for run in runs
             for source, counts in run.kept["ungraded"].items()
         ],
-        "Not finished": [f"{name} {why}" for name, why in result.missing.items()],
+        "Not finished": [f"{run}-{','.join(n)} {why}" for (run, why), n in missing.items()],
     }
     return [
         f"- {len(runs)} of {len(result.campaign.plans())} runs: "
