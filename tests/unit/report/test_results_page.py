@@ -10,6 +10,7 @@ import pytest
 
 from recipe.study.campaign import CAMPAIGN_FILE, read_campaign
 from recipe.study.campaign_results import read_results_of, results_page
+from recipe.study.tables import percent
 
 EVIDENCE = Path("docs/evidence")
 # A difference or a share with its interval: +8.1 (-8.7 to 24.9), or with a comma.
@@ -82,7 +83,7 @@ def cells_of(text, heading, table="| arm"):
     return {first: rest for first, *rest in split}
 
 
-@pytest.mark.parametrize(("where", "at_least"), [("papers", 31), ("foreign", 10)])
+@pytest.mark.parametrize(("where", "at_least"), [("lab/papers", 31), ("results", 10)])
 def test_every_interval_that_a_page_gives_is_one_of_the_kept_runs(where, at_least):
     """Of some arm, or of some two; a difference may be told with either sign."""
     known = set()
@@ -97,8 +98,8 @@ def test_every_interval_that_a_page_gives_is_one_of_the_kept_runs(where, at_leas
                 for arms in itertools.permutations(result.seeds, 2)
                 if result.common_seeds(*arms)
             }
-    said = {" ".join(f"{100 * each:.1f}" for each in found) for found in known if found}
-    page = Path(f"docs/lab/{where}.md").read_text(encoding="utf-8")
+    said = {" ".join(percent(each) for each in found) for found in known if found}
+    page = Path(f"docs/{where}.md").read_text(encoding="utf-8")
     told = [" ".join(each.lstrip("+") for each in found) for found in INTERVAL.findall(page)]
     assert len(told) >= at_least
     assert [each for each in told if each not in said | OTHERWISE] == []
